@@ -16,7 +16,7 @@ from experiments.common import data_folder
 from placet.rank import LabelRanker
 from placet.rank.documents import OwnLabels
 from placet.rank.labels import mean_loss
-from placet.rank.torch import neural as net
+from placet.rank.torch import network as net
 from placet.rank.torch.neural import Criterion
 from placet.threads import get_threads
 

@@ -51,7 +51,7 @@ def sampled_softmax(network, documents, rng):
     import torch
 
     from placet.rank.labels import draw_others
-    from placet.rank.torch import neural as net
+    from placet.rank.torch import network as net
 
     here = np.unique(documents.Y.indices)
     n_labels = documents.Y.shape[1]
@@ -70,7 +70,7 @@ def measure(loss: str, n_labels: int, n_features: int, repeat: int, seed: int) -
     import torch
 
     from placet.rank.labels import mean_loss, sampled_loss
-    from placet.rank.torch import neural as net
+    from placet.rank.torch import network as net
     from placet.rank.torch.neural import Criterion, _adams
 
     documents, rng = batch(n_labels, n_features, seed), np.random.default_rng(seed + 1)

@@ -31,7 +31,7 @@ from placet.rank.labels import (  # noqa: E402
     sampled_loss,
     whole_loss,
 )
-from placet.rank.torch import neural as net  # noqa: E402
+from placet.rank.torch import network as net  # noqa: E402
 
 torch.set_num_threads(1)
 

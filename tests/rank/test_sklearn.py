@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import placet
 from placet.data import DataError, Queries
 from placet.rank import RANKERS, LinearRanker, TreeRanker
-from placet.rank.ranker import mean_defined
+from placet.rank.query_rows import mean_defined
 from placet.rank.sklearn_conventions import INSTEAD
 
 pytestmark = pytest.mark.jit

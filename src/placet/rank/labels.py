@@ -20,10 +20,24 @@ from placet.kernels.rank import label_order as kernels
 from placet.metrics import metric as metric_of
 from placet.metrics import propensities
 from placet.rank.documents import Documents, OwnLabels, checked_features
-from placet.rank.ranker import Ids, Ranker, mean_defined
+from placet.rank.query_rows import mean_defined
+from placet.rank.ranker import Ids, Ranker
 from placet.rank.saving.fitted_state import Array, Learned, Number, holds
 from placet.rank.torch import neural
-from placet.rank.torch.neural import Criterion, Layer, Training, Weights, check_positive, pytorch, to_float32
+from placet.rank.torch.network import (
+    Layer,
+    Weights,
+    as_input,
+    check_network,
+    first_weights,
+    forward,
+    hidden_outputs,
+    layers,
+    network_scores,
+    pytorch,
+    widths,
+)
+from placet.rank.torch.neural import Criterion, Training, check_positive, to_float32
 from placet.rank.validation import Best
 
 if TYPE_CHECKING:
@@ -148,7 +162,7 @@ class LabelRanker(Ranker):
             )
         self.n_documents_ = len(data)
         self.label_counts_ = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
-        self.sizes_ = np.array([data.X.shape[1], *neural.widths(self.hidden), data.Y.shape[1]])
+        self.sizes_ = np.array([data.X.shape[1], *widths(self.hidden), data.Y.shape[1]])
         best, tried = self._search(train[np.flatnonzero(useful)], held_out)
         training = best.state
         neural.refuse_diverged(training)
@@ -214,7 +228,7 @@ class LabelRanker(Ranker):
     def _scores(self, queries: Queries) -> Floats:
         """(documents, labels)."""
         refuse_table(queries.X.shape[0], len(self.label_counts_), "a table of scores", FEWER, 1.5)
-        return neural.network_scores(self._network(), queries.X).astype(np.float64)
+        return network_scores(self._network(), queries.X).astype(np.float64)
 
     def _rows_and_grades(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
         data = self._documents(X, y)
@@ -233,10 +247,10 @@ class LabelRanker(Ranker):
         return data
 
     def _network(self) -> list[Layer]:
-        return neural.layers(self.weights_, self.sizes_.tolist())
+        return layers(self.weights_, self.sizes_.tolist())
 
     def _check_state(self) -> None:
-        neural.check_network(self.weights_, self.sizes_, self.n_features_in_, len(self.label_counts_))
+        check_network(self.weights_, self.sizes_, self.n_features_in_, len(self.label_counts_))
 
     def _check(self) -> None:
         check_positive(batch=self.batch, epochs=self.epochs, patience=self.patience)
@@ -248,7 +262,7 @@ class LabelRanker(Ranker):
             raise ValueError(f"validation {self.validation} must be a share between 0 and 1")
         if self.negatives is not None:
             check_positive(negatives=self.negatives)
-            if not neural.widths(self.hidden) or self.l2:
+            if not widths(self.hidden) or self.l2:
                 raise ValueError("negatives need a hidden layer and l2=0: only what a batch touches is changed")
         Criterion(self.loss, self.loss_params, np.random.default_rng(0))
 
@@ -284,7 +298,7 @@ class LabelRanker(Ranker):
         propensity = self.propensity()
 
         def judge(weights: Weights) -> float:
-            found = best_labels(neural.layers(weights, sizes), valid.X, depth)
+            found = best_labels(layers(weights, sizes), valid.X, depth)
             return means_over_documents([metric], found.judge(valid.Y), propensity)[0]
 
         def epoch() -> Iterator[Documents]:
@@ -293,11 +307,11 @@ class LabelRanker(Ranker):
 
         def objective(network: Sequence[Layer], batch: Documents) -> Any:
             if self.negatives is None:
-                return mean_loss(criterion, neural.forward(network, neural.as_input(batch.X)), batch.own_labels())
+                return mean_loss(criterion, forward(network, as_input(batch.X)), batch.own_labels())
             return sampled_loss(criterion, network, batch, self.negatives, rng)
 
         return neural.descend(
-            neural.first_weights(sizes, rng), sizes, criterion, objective, epoch,
+            first_weights(sizes, rng), sizes, criterion, objective, epoch,
             learning_rate=rate, l2=self.l2, epochs=self.epochs, patience=self.patience, judge=judge,
             tell=lambda step, value: self._report_progress(done + step, steps, value),
             sparse=self.negatives is not None,
@@ -341,7 +355,7 @@ def best_labels(network: Sequence[Layer], X: "csr_matrix", k: int) -> Top:
     label, score = np.empty((X.shape[0], k), np.int64), np.empty((X.shape[0], k), np.float32)
     step = max(1, SCORES_AT_ONCE // n_labels)
     for a in range(0, X.shape[0], step):
-        kernels.largest(neural.network_scores(network, X[a : a + step]), label[a : a + step], score[a : a + step])
+        kernels.largest(network_scores(network, X[a : a + step]), label[a : a + step], score[a : a + step])
     return Top(label, score, n_labels)
 
 
@@ -375,7 +389,7 @@ def sampled_loss(
     index = torch.from_numpy(np.concatenate([here, others]))
     *inner, (W, b) = network
     vectors = torch.nn.functional.embedding(index, W, sparse=True)
-    rows = neural.hidden_outputs(inner, neural.as_input(batch.X), sparse=True)
+    rows = hidden_outputs(inner, as_input(batch.X), sparse=True)
     table = torch.nn.functional.linear(rows, vectors, b[index])
     own = batch.own_labels()._replace(label=np.searchsorted(here, batch.own_labels().label))
     if criterion.loss.sums_lowest_tier and len(others):

@@ -1,14 +1,16 @@
-"""Rankers as ONNX graphs, from a float64 table X (rows, features) to scores (rows,).
+"""ONNX graphs from a float64 table X (rows, features) to scores (rows,), for rankers that score each row by itself.
 
-For linear rankers (with products of features), trees and networks, which score each row by itself.
+A kind of ranker adds its nodes in ``Ranker._add_onnx``.
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from placet.io.files import writing
 from placet.kernels.rank.tree_leaves import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, ZERO_IS_MISSING
 from placet.lazy import import_optional
 from placet.rank.tree_arrays import Forest
@@ -16,24 +18,17 @@ from placet.rank.tree_arrays import Forest
 OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8  # supported by runtimes since 2022
 
 
-def write_onnx(ranker: Any, path: str | os.PathLike[str]) -> None:
-    """Write the fitted ranker's score atomically as an ONNX model; see ``Ranker.to_onnx``."""
-    from placet.io.files import writing
-
+def write_onnx(path: str | os.PathLike[str], n_features: int, add_scores: Callable[["OnnxGraph"], str]) -> None:
+    """Write a model atomically; ``add_scores`` adds the nodes to a graph and returns the name of the last output."""
     package = import_optional("onnx", "ONNX files are written with the package onnx", "pip install 'placet[onnx]'")
-    graph = _Graph(package)
-    name = type(ranker).__name__
-    builders = {"LinearRanker": _linear, "TreeRanker": _trees, "ForestRanker": _trees, "NeuralRanker": _network}
-    if name not in builders:
-        raise ValueError(f"{name} has no ONNX form; {', '.join(builders)} have one")
-    scores = builders[name](graph, ranker)
-    graph.add("Reshape", [scores, graph.constant(np.array([-1], np.int64))], output="scores")
+    graph = OnnxGraph(package)
+    graph.add("Reshape", [add_scores(graph), graph.constant(np.array([-1], np.int64))], output="scores")
     kinds, helper = package.TensorProto, package.helper
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
             "placet",
-            [helper.make_tensor_value_info("X", kinds.DOUBLE, ["rows", int(ranker.n_features_in_)])],
+            [helper.make_tensor_value_info("X", kinds.DOUBLE, ["rows", int(n_features)])],
             [helper.make_tensor_value_info("scores", graph.kind, ["rows"])],
             graph.constants,
         ),
@@ -46,7 +41,7 @@ def write_onnx(ranker: Any, path: str | os.PathLike[str]) -> None:
         file.write(model.SerializeToString())
 
 
-class _Graph:
+class OnnxGraph:
     """Nodes and constants, with consecutive names."""
 
     def __init__(self, package: Any) -> None:
@@ -72,29 +67,8 @@ class _Graph:
         return self.add("Div", [self.add("Sub", ["X", self.constant(mean)]), self.constant(scale)])
 
 
-def _linear(graph: _Graph, ranker: Any) -> str:
-    rows = "X"
-    if len(ranker.pairs_):
-        z = graph.standardize(ranker.mean_, ranker.scale_)
-        sides = [graph.add("Gather", [z, graph.constant(ranker.pairs_[:, k])], axis=1) for k in (0, 1)]
-        rows = graph.add("Concat", ["X", graph.add("Mul", sides)], axis=1)
-    product = graph.add("MatMul", [rows, graph.constant(ranker.coef_[:, None])])
-    return graph.add("Add", [product, graph.constant(np.array([ranker.intercept_]))])
-
-
-def _network(graph: _Graph, ranker: Any) -> str:
-    from placet.rank.torch.neural import layers
-
-    graph.kind = graph.package.TensorProto.FLOAT
-    out = graph.add("Cast", [graph.standardize(ranker.mean_, ranker.scale_)], to=graph.kind)
-    for k, (W, b) in enumerate(layers(ranker.weights_, ranker.sizes_.tolist())):
-        out = graph.add("Relu", [out]) if k else out
-        out = graph.add("Add", [graph.add("MatMul", [out, graph.constant(W.T if k else W)]), graph.constant(b)])
-    return out
-
-
-def _trees(graph: _Graph, ranker: Any) -> str:
-    forest: Forest = ranker.trees_
+def add_trees(graph: OnnxGraph, forest: Forest) -> str:
+    """Add the trees; return the name of their sum (rows, 1)."""
     if not len(forest.roots):  # a product with zeros would be NaN in rows with NaN
         zero = graph.package.numpy_helper.from_array(np.zeros(1))
         return graph.add("ConstantOfShape", [graph.add("Shape", ["X"], start=0, end=1)], value=zero)

@@ -21,13 +21,22 @@ from placet.metrics import metric as metric_of
 from placet.rank import probabilities
 from placet.rank.controls import ControlTable, control_rows
 from placet.rank.feature_tables import to_dense
+from placet.rank.onnx_export import OnnxGraph, write_onnx
+from placet.rank.query_rows import (
+    ScoreColumn,
+    as_queries,
+    check_columns,
+    in_order_of,
+    mean_defined,
+    refuse_infinite_scores,
+    refuse_uninformative,
+)
 from placet.rank.saving import model_files
 from placet.rank.saving.fitted_state import Attribute, check_params, check_state, fitted_attributes, holds
 from placet.rank.sklearn_conventions import refuse_other_arguments, refuse_search_without_routing
 from placet.rank.validation import Best
 from placet.threads import algebra_threads
 
-ScoreColumn = NDArray[np.float64]
 Ids = Sequence[Hashable] | NDArray[Any]
 TrainingProgress = Callable[[int, int, float | None], None]
 """Called as ``progress(steps done, maximum number of steps, validation metric or None)`` during a fit."""
@@ -162,9 +171,7 @@ class Ranker(BaseEstimator):
         the rows in their files.
         """
         if isinstance(X, Parts):
-            from placet.rank.linear.linear_in_parts import scores_of_parts
-
-            return scores_of_parts(self, X)
+            return np.concatenate(X.sum(_scores_of_part, self, name="scores"))
         queries = self._rows_to_score(X, qid)
         with algebra_threads():
             s = self._scores(queries)
@@ -260,10 +267,8 @@ class Ranker(BaseEstimator):
         For linear rankers, trees and networks, which score each row by itself.  Needs the package onnx
         (``pip install 'placet[onnx]'``); onnxruntime reproduces the scores of `predict` to about seven digits.
         """
-        from placet.rank.onnx_export import write_onnx
-
         self._check_fitted()
-        write_onnx(self, path)
+        write_onnx(path, self.n_features_in_, self._add_onnx)
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
@@ -364,6 +369,11 @@ class Ranker(BaseEstimator):
         """Scores (rows,) of the rows of queries; a ranker of labels returns (rows, labels)."""
         raise NotImplementedError
 
+    def _add_onnx(self, graph: OnnxGraph) -> str:
+        """Add the nodes that score each row to an ONNX graph; return the name of the last output."""
+        able = [kind.__name__ for kind in map(ranker_class, RANKERS) if kind._add_onnx is not Ranker._add_onnx]
+        raise ValueError(f"{type(self).__name__} has no ONNX form; {', '.join(able)} have one")
+
     def _model_scores(self, queries: Queries) -> tuple[ScoreColumn, Ints]:
         """Scores on the scale of the fitted model, and the offsets of their lists; a row of a 2-D table is a list."""
         s = self._scores(queries)
@@ -445,67 +455,9 @@ class Ranker(BaseEstimator):
         )  # fmt: skip
 
 
-def as_queries(X: Any, y: Any, qid: Any, weight: ArrayLike | None = None, missing: Missing = "error") -> Queries:
-    """Return ``Queries`` unchanged, or build them from columns; raise if something is missing."""
-    if isinstance(X, Queries):
-        if y is not None or qid is not None or weight is not None:
-            raise ValueError("Queries hold their grades, query ids and weights; give them alone")
-        return X
-    if y is None or qid is None:
-        raise ValueError(
-            "give y (grades) and qid (the query of every row), or Queries; scikit-learn passes qid on only after "
-            "sklearn.set_config(enable_metadata_routing=True)"
-        )
-    return Queries.from_arrays(X, y, qid, weight=weight, missing=missing)
-
-
-def in_order_of(X: Any, queries: Queries, values: NDArray[Any]) -> NDArray[Any]:
-    """Put values of the rows of ``queries``, which were built from ``X``, in the row order of ``X``."""
-    if isinstance(X, Queries) or bool((queries.row[1:] > queries.row[:-1]).all()):
-        return values
-    return queries.restore(values)
-
-
-def check_columns(X: Any, names: Any, n_features: int, expected: Any) -> None:
-    """Raise if the columns of a table are not those of the fit."""
-    if names is not None and expected is not None and tuple(names) != tuple(expected):
-        missing = [name for name in expected if name not in names]
-        unseen = [name for name in names if name not in expected]
-        raise DataError(
-            f"columns differ from those at fit: missing {missing[:5]} ({len(missing)}), unseen {unseen[:5]} "
-            f"({len(unseen)})" + ("" if missing or unseen else "; they are the same in another order")
-        )
-    if X.ndim != 2 or X.shape[1] != n_features:
-        raise DataError(
-            f"the ranker was fitted on {n_features} features; these rows have {X.shape[-1] if X.ndim == 2 else X.shape}"
-        )
-
-
-def refuse_uninformative(queries: Queries) -> None:
-    """Raise if the queries have no features, if all weights are 0, or if no query has two different grades."""
-    if not queries.n_features:
-        raise DataError(f"the table of {len(queries.grade)} rows has no features; there is nothing to learn from")
-    if len(queries) and not queries.weight.any():
-        raise DataError(f"all {len(queries)} queries have weight 0; there is nothing to learn from")
-    size = np.diff(queries.offsets)
-    change = queries.grade[1:] != queries.grade[:-1]
-    inside = queries.query[1:] == queries.query[:-1]
-    if not (change & inside).any():
-        one = int((size == 1).sum())
-        raise DataError(
-            f"none of the {len(queries)} queries has two different grades ({one} have one row, "
-            f"{int((size > 1).sum())} have equal grades); there is nothing to learn an order from"
-        )
-
-
-def refuse_infinite_scores(s: ScoreColumn) -> None:
-    """Raise if scores are NaN or infinite: they cannot be ordered."""
-    if not np.isfinite(s).all():
-        bad = ~np.isfinite(s)
-        raise DataError(
-            f"row {int(np.argmax(bad))}: the score is {s[bad][0]} ({int(bad.sum())} of {len(s)} such rows); its "
-            "features are too large for this ranker, or of very different scales: bring them to a common one"
-        )
+def _scores_of_part(queries: Queries, ranker: Ranker) -> list[ScoreColumn]:
+    """The scores of one part, in the order of the rows in its file."""
+    return [queries.restore(ranker.predict(queries))]
 
 
 def refuse_infinite(ranker: Ranker) -> None:
@@ -517,15 +469,6 @@ def refuse_infinite(ranker: Ranker) -> None:
                 f"training diverged: {name} holds {int((~np.isfinite(value)).sum())} numbers that are not finite; "
                 "lower learning_rate, raise l2, or look for features of very different scales"
             )
-
-
-def mean_defined(values: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> float:
-    """Mean of the values that are not NaN; NaN if there are none, or all have weight 0."""
-    defined = ~np.isnan(values)
-    if weight is not None:
-        total = weight[defined].sum()
-        return float(weight[defined] @ values[defined] / total) if total > 0 else float("nan")
-    return float(values[defined].mean()) if defined.any() else float("nan")
 
 
 def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> ScoreColumn:

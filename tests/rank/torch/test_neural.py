@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip insta
 pytestmark = pytest.mark.jit
 
 from placet.rank import LinearRanker, NeuralRanker, load, torch_loss  # noqa: E402
-from placet.rank.torch import neural as net  # noqa: E402
+from placet.rank.torch import network as net  # noqa: E402
 from placet.rank.torch.neural import Criterion  # noqa: E402
 
 torch.set_num_threads(1)

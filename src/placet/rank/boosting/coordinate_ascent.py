@@ -14,7 +14,7 @@ from placet.metrics import metric as metric_of
 from placet.rank import similarity
 from placet.rank.boosting import weak_rankers
 from placet.rank.boosting.additive import Additive, BoostingRound
-from placet.rank.ranker import mean_defined
+from placet.rank.query_rows import mean_defined
 
 STEPS = 2.0 ** np.arange(-6, 3)
 

@@ -20,7 +20,7 @@ from placet.rank.feature_tables import (
     times,
 )
 from placet.rank.linear.penalized_loss import PenalizedLoss
-from placet.rank.ranker import mean_defined
+from placet.rank.query_rows import mean_defined
 
 
 class PartsObjective(PenalizedLoss):
@@ -121,12 +121,3 @@ def mean_metric(parts: Parts, metric: str, w: Floats, constant: float, products:
 def linear_scores(w: Floats, constant: float, products: Products | None, queries: Queries) -> Floats:
     """Scores of the rows of queries."""
     return times(queries.X if products is None else products.table(queries.X), w) + constant
-
-
-def scores_of_parts(ranker: Any, parts: Parts) -> Floats:
-    """Scores by any ranker for the rows of all parts, in the order of the files."""
-    return np.concatenate(parts.sum(_restored_scores, ranker, name="scores"))
-
-
-def _restored_scores(queries: Queries, ranker: Any) -> list[Floats]:
-    return [queries.restore(ranker.predict(queries))]

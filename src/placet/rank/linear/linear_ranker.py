@@ -17,6 +17,7 @@ from placet.rank.linear import linear_in_parts
 from placet.rank.linear.checkpoint import start_weights, write_weights
 from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.rank.monotone import directions
+from placet.rank.onnx_export import OnnxGraph
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.saving.fitted_state import Array, Learned, Number, holds
 from placet.rank.validation import Best
@@ -283,6 +284,15 @@ class LinearRanker(Ranker):
         names = list(self.features_ if self.features_ is not None else range(self.n_features_in_))
         names += [(names[a], names[b]) for a, b in self.pairs_]
         return largest_first(names, (pair[0] - pair[1]) * self.coef_)
+
+    def _add_onnx(self, graph: OnnxGraph) -> str:
+        rows = "X"
+        if len(self.pairs_):
+            z = graph.standardize(self.mean_, self.scale_)
+            sides = [graph.add("Gather", [z, graph.constant(self.pairs_[:, k])], axis=1) for k in (0, 1)]
+            rows = graph.add("Concat", ["X", graph.add("Mul", sides)], axis=1)
+        product = graph.add("MatMul", [rows, graph.constant(self.coef_[:, None])])
+        return graph.add("Add", [product, graph.constant(np.array([self.intercept_]))])
 
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -18,7 +18,8 @@ from placet.metrics import metric as metric_of
 from placet.rank import similarity
 from placet.rank.linear.surrogate_search import pattern_search
 from placet.rank.listwise.reranker import base_scores, check_kernels, fit_base
-from placet.rank.ranker import Ids, Ranker, TrainingProgress, as_queries, check_columns, mean_defined
+from placet.rank.query_rows import as_queries, check_columns, mean_defined
+from placet.rank.ranker import Ids, Ranker, TrainingProgress
 from placet.rank.saving.fitted_state import Array, Base, holds
 
 Similar = Callable[[int], Floats]

@@ -9,7 +9,8 @@ import numpy as np
 from placet.data import DataError, Queries, concat
 from placet.data.parameters import check_parameters
 from placet.metrics import metric as metric_of
-from placet.rank.ranker import TrainingProgress, mean_defined
+from placet.rank.query_rows import mean_defined
+from placet.rank.ranker import TrainingProgress
 from placet.rank.search.blend import Blend
 from placet.rank.search.candidate_search import (
     CandidateSearch,

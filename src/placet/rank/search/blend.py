@@ -9,7 +9,8 @@ from sklearn.base import clone
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Ints, list_of_rows
-from placet.rank.ranker import Ranker, ScoreColumn
+from placet.rank.query_rows import ScoreColumn
+from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, RankerOf, Several, holds
 
 

@@ -9,7 +9,7 @@ from placet.data.arrays import Floats, Ints
 from placet.losses import Bound
 from placet.metrics import metric as metric_of
 from placet.optim import lbfgs
-from placet.rank.ranker import mean_defined
+from placet.rank.query_rows import mean_defined
 
 SHRINKAGE = (10.0, 1.0, 0.1, 0.01)
 """Penalties on the distance from equal weights among which ``stacked_weights`` chooses."""

@@ -16,7 +16,7 @@ import numpy as np
 from placet.data import parameters
 from placet.data.errors import DataError, one_of
 from placet.losses.ndcg import check_pair_weights
-from placet.rank.torch.neural import pytorch
+from placet.rank.torch.network import pytorch
 
 NODES = 128
 FEWEST_NODES = 16  # with 16 nodes values are right to about a percent

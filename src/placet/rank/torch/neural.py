@@ -1,35 +1,36 @@
-"""A neural ranker for any loss: the network, its training, and the ranker.
-
-The weights are one flat float32 array, and a layer (W, b) is a pair of views of it.  The first W is (features, width),
-one vector per feature, so that a sparse row is a sum of vectors; later ones are (width, previous width).  ReLU between
-layers.  PyTorch is imported when a network is first trained; a fitted network is plain arrays.
-"""
+"""A neural ranker for any loss: the ranker and its training; PyTorch is imported when a network is first trained."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data import DataError, Lists, Queries
+from placet.data import Lists, Queries
 from placet.data.arrays import Floats, numbers, rows_of
-from placet.data.memory import refuse_beyond_memory
 from placet.losses import Bound, needs
 from placet.rank.controls import effects_of
 from placet.rank.feature_tables import moments
+from placet.rank.onnx_export import OnnxGraph
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, Learned, holds
+from placet.rank.torch.network import (
+    Layer,
+    Weights,
+    as_input,
+    check_network,
+    first_weights,
+    forward,
+    layers,
+    network_scores,
+    pytorch,
+    widths,
+)
 from placet.rank.validation import Best
-from placet.threads import is_forked
 
-Weights = NDArray[np.float32]
-Layer = tuple[Any, Any]
-
-DRAWS_AT_ONCE = 1 << 20
 ROWS_AT_ONCE = 65_536
 LARGEST = 1e18  # limit on gradients in single precision, which Adam squares
 
@@ -174,119 +175,19 @@ class NeuralRanker(Ranker):
         out.data = (X.data / self.scale_[X.indices]).astype(np.float32)
         return out
 
+    def _add_onnx(self, graph: OnnxGraph) -> str:
+        graph.kind = graph.package.TensorProto.FLOAT
+        out = graph.add("Cast", [graph.standardize(self.mean_, self.scale_)], to=graph.kind)
+        for k, (W, b) in enumerate(layers(self.weights_, self.sizes_.tolist())):
+            out = graph.add("Relu", [out]) if k else out
+            out = graph.add("Add", [graph.add("MatMul", [out, graph.constant(W.T if k else W)]), graph.constant(b)])
+        return out
+
     def _scores(self, queries: Queries) -> Floats:
         network, X = layers(self.weights_, self.sizes_.tolist()), queries.X
         blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
         found = [network_scores(network, self._standardize(block))[:, 0] for block in blocks]
         return np.concatenate([np.zeros(0), *found], dtype=np.float64)
-
-
-# --- the network ------------------------------------------------------------------------------------------------------
-
-
-def pytorch() -> Any:
-    """Import PyTorch, or say how to install it."""
-    try:
-        import torch  # a statement, which torch.compile can trace, unlike `import_optional`
-    except ImportError:
-        raise ImportError("networks are trained with PyTorch; install it with: pip install 'placet[neural]'") from None
-    if is_forked() and torch.get_num_threads() > 1:
-        torch.set_num_threads(1)
-    return torch
-
-
-def widths(hidden: int | Sequence[int]) -> list[int]:
-    """Widths of the hidden layers; a number means one layer, () none."""
-    found = [hidden] if isinstance(hidden, int | np.integer) else list(hidden)
-    if not all(isinstance(width, int | np.integer) and width > 0 for width in found):
-        raise ValueError(f"hidden {hidden!r} must be widths of layers above 0, such as 256 or (256, 64)")
-    return [int(width) for width in found]
-
-
-def check_network(weights: Weights, sizes: NDArray[np.int64], n_features: int, n_outputs: int) -> None:
-    """Raise a ``DataError`` unless the weights fit layers of these sizes, from features to outputs."""
-    widths = sizes.tolist()
-    if len(widths) < 2 or widths[0] != n_features or widths[-1] != n_outputs or 0 in widths[1:]:
-        raise DataError(f"layers of sizes {widths[:9]} do not lead from {n_features} features to {n_outputs} scores")
-    expected = sum((n_in + 1) * n_out for n_in, n_out in pairwise(widths))
-    if len(weights) != expected:
-        raise DataError(f"{len(weights)} weights are not the {expected} of layers of sizes {widths[:9]}")
-
-
-def layers(weights: Weights, sizes: Sequence[int]) -> list[Layer]:
-    """Views (W, b) of the flat weights; ``sizes`` are the widths from the features to the scores."""
-    found, at = [], 0
-    for k, (n_in, n_out) in enumerate(pairwise(sizes)):
-        shape = (n_in, n_out) if k == 0 else (n_out, n_in)
-        end = at + n_in * n_out
-        found.append((weights[at:end].reshape(shape), weights[end : end + n_out]))
-        at = end + n_out
-    return found
-
-
-def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
-    """Initial weights and biases, uniform on (-1, 1) / sqrt(n) for a layer with n inputs."""
-    ends = np.cumsum([0, *((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))])
-    refuse_beyond_memory(
-        4.0 * 5 * float(ends[-1]),  # float32: the weights, the best so far, their gradient and two moments
-        f"a network of layers of sizes {', '.join(f'{size:,}' for size in sizes)}",
-        "take narrower layers (hidden=), or fewer features or labels",
-    )
-    weights = np.empty(ends[-1], np.float32)
-    for n_in, (start, end) in zip(sizes, pairwise(ends.tolist())):
-        for a in range(start, end, DRAWS_AT_ONCE):
-            part = weights[a : min(a + DRAWS_AT_ONCE, end)]
-            part[:] = rng.uniform(-1.0, 1.0, len(part)) / np.sqrt(n_in)
-    return weights
-
-
-def network_scores(network: Sequence[Layer], X: Any) -> Weights:
-    """Outputs (rows, outputs) for dense or CSR rows, by NumPy and SciPy only: a fitted network needs no PyTorch."""
-    (W, b), *later = network
-    out = np.asarray(X.astype(np.float32, copy=False) @ W) + b
-    for W, b in later:
-        np.maximum(out, 0.0, out=out)
-        out = out @ W.T
-        out += b
-    return out
-
-
-def first_layer(rows: Any, layer: Layer, *, sparse: bool = False) -> Any:
-    """X W + b for rows from `as_input`; with ``sparse``, the gradient of W has only the rows used."""
-    torch = pytorch()
-    W, b = layer
-    if not isinstance(rows, tuple):
-        return torch.addmm(b, rows, W)
-    index, start, value = rows
-    return b + torch.nn.functional.embedding_bag(
-        index, W, start, mode="sum", per_sample_weights=value, include_last_offset=True, sparse=sparse
-    )
-
-
-def hidden_outputs(inner: Sequence[Layer], rows: Any, *, sparse: bool = False) -> Any:
-    """The input of the last layer, given the layers before it (at least one)."""
-    torch = pytorch()
-    out = first_layer(rows, inner[0], sparse=sparse).relu_()
-    for W, b in inner[1:]:
-        out = torch.nn.functional.linear(out, W, b).relu_()
-    return out
-
-
-def forward(network: Sequence[Layer], rows: Any) -> Any:
-    """Outputs (rows, outputs) as a differentiable tensor."""
-    *inner, last = network
-    if not inner:
-        return first_layer(rows, last)
-    return pytorch().nn.functional.linear(hidden_outputs(inner, rows), *last)
-
-
-def as_input(X: Any) -> Any:
-    """Rows as PyTorch input: a dense tensor, or (columns, starts, values) of a CSR matrix."""
-    torch = pytorch()
-    if isinstance(X, np.ndarray):
-        return torch.from_numpy(np.require(X, np.float32, ["C", "W"]))
-    index, start = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return torch.from_numpy(index), torch.from_numpy(start), torch.from_numpy(X.data.astype(np.float32))
 
 
 # --- training ---------------------------------------------------------------------------------------------------------

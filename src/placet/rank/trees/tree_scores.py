@@ -8,6 +8,7 @@ from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_dense
 from placet.rank.feature_tables import to_dense
+from placet.rank.onnx_export import OnnxGraph, add_trees
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.tree_arrays import Forest
 
@@ -19,6 +20,9 @@ class OfTrees(Ranker):
 
     def _scores(self, queries: Queries) -> Floats:
         return self.trees_.predict(queries.X)
+
+    def _add_onnx(self, graph: OnnxGraph) -> str:
+        return add_trees(graph, self.trees_)
 
     def _check_shares(self, *names: str) -> None:
         """Raise a ``ValueError`` unless these parameters are fractions, above 0 and at most 1."""
