@@ -81,6 +81,7 @@ def test_imports_inside_a_room_point_one_way(room):
             ["aggregate", "votes.ballots", "--method", "borda"],
             {"sklearn", "numba", "scipy.linalg", "scipy.special", "polars", "lightgbm"},
         ),
+        (["aggregate", "votes.csv"], {"sklearn", "pandas", "scipy.stats", "scipy.optimize"}),
         (["describe", "votes.ballots"], {"sklearn", "numba", "scipy", "polars"}),
         (["describe", "votes.csv"], {"sklearn", "numba", "scipy", "pandas"}),
         (["describe", "labels.txt"], {"sklearn", "numba", "scipy", "polars"}),

@@ -126,6 +126,7 @@ def consensus(
         data = data.to_rankings()
         data = replace(data, notes=(*notes_of_table, *data.notes))
     if isinstance(data, Scores):
+        assert isinstance(method, str)
         check_method(method, params)
         return consensus_of_scores(data, method, bootstrap, random_state, progress, **params)
     if method in SCORE_METHODS:
@@ -171,7 +172,7 @@ def _algebra(method: str, n_items: int) -> AbstractContextManager[None]:
     return nullcontext() if counts else algebra_threads(n_items)
 
 
-def _of_slices(data: Mapping[Hashable, Any], method: str, by: str, progress: Any, **options: Any) -> Any:
+def _of_slices(data: Mapping[Hashable, Any], method: Any, by: str, progress: Any, **options: Any) -> Any:
     """The consensus of every slice as a `ConsensusSet`, with ``by`` as the name of the slice column."""
     if not data:
         raise DataError("no slices; give a mapping of names to ballots or votes")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -11,13 +11,13 @@ from placet.data.arrays import Floats, Ints, Names, list_of_rows, offsets_from_s
 from placet.data.comparisons import pair_keys
 from placet.data.errors import DataError, one_of
 
-STRENGTHS = ("binary", "difference", "rating")
+PairStrength = Literal["binary", "difference", "rating"]
 PAIRS_AT_ONCE = 4_000_000
 
 
 def strength_values(strength: str, tier: Ints, score: Floats | None) -> Floats:
     """Values whose differences measure strength, higher is better: minus the tier, or the score behind the tier."""
-    one_of(strength, STRENGTHS, "strength")
+    one_of(strength, get_args(PairStrength), "strength")
     if strength != "rating":
         return -tier.astype(np.float64)
     if score is None:

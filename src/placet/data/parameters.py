@@ -2,10 +2,12 @@
 
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from placet.data.errors import one_of
 
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"}
 
@@ -21,15 +23,21 @@ def check_parameters(function: Callable[..., Any], params: Mapping[str, Any], wh
     ValueError: parameter 'seat' is unknown to 'stv'; choose from ['seats']
     """
     names, hints = _names_and_hints(function)
-    known = list(names[skip:])
-    for name in params:
-        if name not in known:
-            way_out = f"choose from {known}" if known else "it has none"
-            raise ValueError(f"parameter {name!r} is unknown to {who}; {way_out}")
+    check_names(params, names[skip:], who)
     for name, value in params.items():
         hint = hints.get(name, Any)
         if not matches(value, hint):
+            if get_origin(hint) is Literal and isinstance(value, str):
+                one_of(value, get_args(hint), name)
             raise ValueError(f"parameter {name} of {who} must be {describe_hint(hint)}, not {value!r}")
+
+
+def check_names(given: Collection[str], known: Collection[str], who: str) -> None:
+    """Raise a ``ValueError`` for the first given name that is not among the known ones."""
+    for name in given:
+        if name not in known:
+            way_out = f"choose from {list(known)}" if known else "it has none"
+            raise ValueError(f"parameter {name!r} is unknown to {who}; {way_out}")
 
 
 @lru_cache(maxsize=256)

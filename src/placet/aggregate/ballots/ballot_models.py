@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator
 
 from placet.aggregate.ballots.ballot_raters import RaterBallots, checked_ballots
 from placet.aggregate.ballots.row_controls import ControlledBallots
@@ -21,18 +20,18 @@ from placet.aggregate.likelihood.ballot_objective import (
 )
 from placet.aggregate.likelihood.controls import Controls
 from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes_of_rankings
+from placet.aggregate.likelihood.information import SCORE_TOLERANCE, Stderr
 from placet.aggregate.likelihood.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
 from placet.aggregate.likelihood.rater_posterior import check_rater_options, fit_raters
 from placet.aggregate.likelihood.raters import parse_kinds
-from placet.aggregate.pairs.bradley_terry import SCORE_TOLERANCE, STDERRS
 from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Names
-from placet.data.errors import one_of
+from placet.data.estimator import Estimator
 from placet.losses.pairwise import win_probability
 
 
-class _BallotModel(BaseEstimator):
+class _BallotModel(Estimator):
     """Base class of the ballot models; each defines its method, its loss and its win probability of a pair."""
 
     method: str
@@ -43,7 +42,7 @@ class _BallotModel(BaseEstimator):
     def __init__(
         self,
         prior: float | str | None = "learn",
-        stderr: str | None = "observed",
+        stderr: Stderr = "observed",
         agent_weight: Any = None,
         max_iter: int = 200,
         tol: float = 1e-10,
@@ -75,7 +74,7 @@ class _BallotModel(BaseEstimator):
         return WIDEST_PRIOR if self.prior == LEARN else self.prior  # type: ignore[return-value]
 
     def _check(self) -> None:
-        one_of(self.stderr, STDERRS, "stderr")
+        self.check_parameters()
         check_prior(self.prior)
 
     def fit_objective(self, b: Ballots, found: list[str], items: Names, start: Any) -> Any:
@@ -175,7 +174,7 @@ class PlackettLuce(_BallotModel):
     def __init__(
         self,
         prior: float | str | None = "learn",
-        stderr: str | None = "observed",
+        stderr: Stderr = "observed",
         agent_weight: Any = None,
         agents: str | None = None,
         max_iter: int = 200,

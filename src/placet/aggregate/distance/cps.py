@@ -5,24 +5,23 @@ The next item is drawn with probability proportional to e^{-sum_n t_n (that dist
 """
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import Instance, instances
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
-from placet.data.errors import one_of
+from placet.data.estimator import Estimator
 from placet.optim import Fit, lbfgs
 
-DISTANCES = ("spearman", "footrule", "kendall")
+Distance = Literal["spearman", "footrule", "kendall"]
 STAGES_TAUGHT = 10
 
 
-class CosetPermutation(BaseEstimator):
+class CosetPermutation(Estimator):
     """The consensus puts the most probable item at every place, given the items above it.
 
     ``distance``: "spearman" (squared differences of places), "footrule" (absolute differences) or "kendall" (pairs).
@@ -40,7 +39,7 @@ class CosetPermutation(BaseEstimator):
 
     def __init__(
         self,
-        distance: str = "spearman",
+        distance: Distance = "spearman",
         weight: Mapping[Hashable, float] | None = None,
         prior: float = 10.0,
         random_state: int = 0,
@@ -52,7 +51,7 @@ class CosetPermutation(BaseEstimator):
 
     def fit(self, data: Rankings, truth: Rankings | None = None) -> "CosetPermutation":
         """Fit to ballots; ``truth``: one ballot for each labeled instance, over the same items."""
-        one_of(self.distance, DISTANCES, "distance")
+        self.check_parameters()
         rankings = ballots_of(data, "cps")
         agents = (None,) if rankings.agents is None else rankings.agents
         if truth is not None:

@@ -1,11 +1,10 @@
 """Mallows models: orders farther from a center are less likely, P(order) = e^{-t d(order, center)} / Z."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from sklearn.base import BaseEstimator
 
 from placet.aggregate.distance import spearman
 from placet.aggregate.instances import refuse_instances
@@ -14,7 +13,7 @@ from placet.aggregate.result.result import Consensus
 from placet.aggregate.rules.kemeny import KemenyOrder, kemeny_order
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints, tier_runs
-from placet.data.errors import one_of
+from placet.data.estimator import Estimator
 from placet.optim import Fit
 
 LARGEST = 50.0
@@ -24,7 +23,7 @@ MOST_EXACT = 60
 """Largest number of items for which the center is found exactly by default."""
 
 
-class Mallows(BaseEstimator):
+class Mallows(Estimator):
     """Mallows model: a center order and a dispersion t >= 0, both by maximum likelihood; phi = e^-t.
 
     A tie on a ballot means that the order within it is unknown; its probability is the sum over all these orders.  A
@@ -54,8 +53,8 @@ class Mallows(BaseEstimator):
 
     def __init__(
         self,
-        distance: str = "kendall",
-        center: str | None = None,
+        distance: Literal["kendall", "spearman"] = "kendall",
+        center: Literal["exact", "local", None] = None,
         random_state: int = 0,
     ):
         self.distance = distance
@@ -65,8 +64,7 @@ class Mallows(BaseEstimator):
     def fit(self, data: Rankings) -> "Mallows":
         """Fit to the ballots of one instance."""
         refuse_instances(data, "mallows")
-        one_of(self.distance, ("kendall", "spearman"), "distance")
-        one_of(self.center or "exact", ("exact", "local"), "center")
+        self.check_parameters()
         rankings = ballots_of(data, "mallows")
         if self.distance == "kendall":
             center = self._kemeny(rankings)

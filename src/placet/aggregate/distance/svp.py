@@ -3,19 +3,18 @@
 from collections.abc import Hashable
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import Instance, instances
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats
-from placet.data.breaking import STRENGTHS
-from placet.data.errors import one_of
+from placet.data.breaking import PairStrength
+from placet.data.estimator import Estimator
 from placet.optim import Fit
 
 
-class SingularValueProjection(BaseEstimator):
+class SingularValueProjection(Estimator):
     """Singular value projection (Gleich and Lim): scores are the row means of X, the skew-symmetric matrix of rank 2
     closest to the known entries of Y, where Y_ij is the mean of place_j - place_i over ballots that list both.
 
@@ -31,14 +30,14 @@ class SingularValueProjection(BaseEstimator):
 
     shares_agents = True
 
-    def __init__(self, strength: str = "difference", max_iter: int = 500, tol: float = 1e-5):
+    def __init__(self, strength: PairStrength = "difference", max_iter: int = 500, tol: float = 1e-5):
         self.strength = strength
         self.max_iter = max_iter
         self.tol = tol
 
     def fit(self, data: Rankings) -> "SingularValueProjection":
         """Fit to ballots."""
-        one_of(self.strength, STRENGTHS, "strength")
+        self.check_parameters()
         rankings = ballots_of(data, "svp")
         if self.strength == "rating" and rankings.score is None:
             raise DataError(

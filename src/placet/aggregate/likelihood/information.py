@@ -1,6 +1,7 @@
 """Information matrices of ballot likelihoods, and the resulting standard errors."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import lapack
@@ -9,6 +10,12 @@ from placet.data.arrays import Floats, Ints
 from placet.data.memory import refuse_square
 from placet.kernels.aggregate import strict_orders
 from placet.optim import cg
+
+Stderr = Literal["observed", "sandwich", None]
+"""Standard errors from the observed information, from the robust sandwich estimator, or none."""
+
+SCORE_TOLERANCE = 1e-8
+"""Scores that a fit by Newton's method cannot tell apart."""
 
 WHAT, WAY_OUT = "the information", "take fewer items, or leave out the standard errors with stderr=None"
 

@@ -6,10 +6,9 @@ group k: P(voter) = sum_k share_k p(voter | theta_k).
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
 
 from placet.aggregate.ballots.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.distance.mallows import Mallows
@@ -29,6 +28,7 @@ from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
+from placet.data.estimator import Estimator
 from placet.threads import algebra_threads
 
 MIXED: dict[str, type] = {
@@ -40,14 +40,14 @@ MIXED: dict[str, type] = {
 }
 """Models that can be mixed: those that give every voter a likelihood."""
 
-CRITERIA = ("bic", "valid")
+Criterion = Literal["bic", "valid"]
 MOST_REFITS = 10
 FOLDS = 5
 WORSE_IN_A_ROW = 2
 """The search for the best number of groups ends after this many consecutive numbers that are worse."""
 
 
-class Mixture(BaseEstimator):
+class Mixture(Estimator):
     """Mixture model: groups of voters, each with its own scores and a share of all voters.
 
     P(voter) = sum_k share_k p(voter | group k).  A voter is an agent with all its ballots or votes if the data name
@@ -86,7 +86,7 @@ class Mixture(BaseEstimator):
         model: Any = "plackett-luce",
         k: Any = "auto",
         *,
-        criterion: str = "bic",
+        criterion: Criterion = "bic",
         most: int = 6,
         restarts: int = 8,
         max_iter: int = 1000,
@@ -162,14 +162,14 @@ class Mixture(BaseEstimator):
         data_kind(data)
         refuse_instances(data, "mixture")
         if isinstance(self.model, str):
-            estimator = MIXED[one_of(self.model, MIXED, "model of a mixture")]()
-        elif isinstance(self.model, tuple(MIXED.values())):
-            estimator = clone(self.model)
+            estimator: Any = MIXED[one_of(self.model, MIXED, "model of a mixture")]()
+        elif isinstance(self.model, Estimator) and type(self.model) in MIXED.values():
+            estimator = self.model.unfitted()
         else:
             raise ValueError(f"a mixture of {type(self.model).__name__} is not possible; choose from {sorted(MIXED)}")
         if getattr(estimator, "agents", None) is not None:
             raise ValueError(f"a mixture gives agents groups; agents={estimator.agents!r} of its model is not possible")
-        one_of(self.criterion, CRITERIA, "criterion")
+        self.check_parameters()
         whole = isinstance(self.k, int | np.integer) and not isinstance(self.k, bool)
         if self.k != "auto" and not (whole and self.k >= 1):
             raise ValueError(f'k must be a number of groups from 1 on, or "auto", not {self.k!r}')

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, clone
 
 from placet.aggregate.likelihood.existence import agent_factor
 from placet.aggregate.places import tier_starts
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.breaking import equal_lists
+from placet.data.estimator import Estimator
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ def bounded_log(x: Floats) -> Floats:
     return np.log(np.maximum(x, math.exp(-700)))
 
 
-def plain_copy(model: BaseEstimator, **changes: Any) -> Any:
+def plain_copy(model: Estimator, **changes: Any) -> Any:
     """A copy without weights of agents, which are already included in the counts of the voters."""
     known = model.get_params(deep=False)
-    return clone(model).set_params(**{k: v for k, v in ({"agent_weight": None} | changes).items() if k in known})
+    return model.unfitted(**{k: v for k, v in ({"agent_weight": None} | changes).items() if k in known})

@@ -5,24 +5,23 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator
 
 from placet.aggregate.likelihood.existence import data_kind
+from placet.aggregate.likelihood.information import Stderr
 from placet.aggregate.likelihood.prior import prior_note
 from placet.aggregate.mpm.item_variances import MOST_DENSE, variance_errors, variances
 from placet.aggregate.mpm.preference_errors import Errors, errors
 from placet.aggregate.mpm.preference_likelihood import PreferenceFit, Preferences, Votes, learn, preferences, votes
-from placet.aggregate.pairs.bradley_terry import STDERRS
 from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
-from placet.data.breaking import STRENGTHS
-from placet.data.errors import one_of
+from placet.data.breaking import PairStrength
+from placet.data.estimator import Estimator
 from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import Fit
 
 
-class MultinomialPreference(BaseEstimator):
+class MultinomialPreference(Estimator):
     """Multinomial preference model: P(agent n states "i over j") is proportional to e^{t_n (s_i - s_j) / (g_i + g_j)},
     over all i != j.
 
@@ -66,13 +65,13 @@ class MultinomialPreference(BaseEstimator):
 
     def __init__(
         self,
-        strength: str = "difference",
+        strength: PairStrength = "difference",
         variance: bool = False,
         adherence: str | Mapping[Hashable, float] | None = None,
         rescale: bool = True,
         prior: float | None = 10.0,
         variance_prior: float = 0.3,
-        stderr: str | None = "sandwich",
+        stderr: Stderr = "sandwich",
         max_iter: int = 200,
         tol: float = 1e-8,
         random_state: int = 0,
@@ -122,8 +121,7 @@ class MultinomialPreference(BaseEstimator):
 
     def _check(self, data: Any, truth: Any) -> None:
         data_kind(data)
-        one_of(self.strength, STRENGTHS, "strength")
-        one_of(self.stderr, STDERRS, "stderr")
+        self.check_parameters()
         if isinstance(self.adherence, str) and self.adherence not in ("learned", "supervised"):
             raise ValueError(
                 f"adherence {self.adherence!r} is unknown; choose from [None, 'learned', 'supervised'] or a mapping"

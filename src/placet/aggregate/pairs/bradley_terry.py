@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.controls import Controls, control_names, refuse_row_controls
 from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes_of_pairs
-from placet.aggregate.likelihood.information import with_mean_zero
+from placet.aggregate.likelihood.information import SCORE_TOLERANCE, Stderr, with_mean_zero
 from placet.aggregate.likelihood.prior import LEARN, check_prior, prior_note
 from placet.aggregate.likelihood.rater_posterior import Arrow, check_rater_options, fit_raters
 from placet.aggregate.likelihood.raters import parse_kinds
@@ -20,16 +19,15 @@ from placet.aggregate.pairs.unidentified_effects import PairEffects
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.errors import one_of
+from placet.data.estimator import Estimator
 from placet.losses.pairwise import TIES, win_probability
 
-SCORE_TOLERANCE = 1e-8
-STDERRS = ("observed", "sandwich", None)
+TieModel = Literal["none", "rao-kupper", "davidson"]
 
 INDEPENDENT_PAIRS = "pairs of one ballot were taken as independent votes; 'plackett-luce' or bootstrap does not"
 
 
-class BradleyTerry(BaseEstimator):
+class BradleyTerry(Estimator):
     """Item i beats item j with probability 1 / (1 + e^-d), d = theta_i - theta_j.
 
     Parameters
@@ -81,10 +79,10 @@ class BradleyTerry(BaseEstimator):
 
     def __init__(
         self,
-        ties: str = "none",
+        ties: TieModel = "none",
         order_effect: bool = False,
         prior: float | str | None = "learn",
-        stderr: str | None = "observed",
+        stderr: Stderr = "observed",
         agent_weight: Any = None,
         agents: str | None = None,
         drift: float | str | None = None,
@@ -264,8 +262,7 @@ class BradleyTerry(BaseEstimator):
 
     def _check(self, data: Any) -> None:
         data_kind(data)
-        one_of(self.ties, TIES, "ties")
-        one_of(self.stderr, STDERRS, "stderr")
+        self.check_parameters()
         check_prior(self.prior)
         if self.order_effect and not getattr(data, "ordered", False):
             raise ValueError("order_effect=True needs to know who came first: Comparisons made with ordered=True")
