@@ -17,6 +17,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "files"]
 html_math_renderer = "mathml"
+smartquotes = False  # an option such as --out must stay two hyphens, to be pasted into a shell
 html_theme = "furo"
 html_title = "Placet"
 autodoc_typehints = "none"

@@ -400,9 +400,8 @@ def main() -> None:
         given.mutations = min(given.mutations, 200)
     page = io.StringIO()
     print(
-        "# Reliability\n\nWhat was tried, how often, and what survived, beside peers where they can be given the same. This page is "
-        "written by `make torture`, on one machine. Parts, model files and commands are kept as they are run, so they may be of several runs, between "
-        "which what had failed was mended and tried again; the changelog says what that was.\n",
+        "# Reliability\n\nWhat we tried, how often, and what survived; other libraries get the same input where possible. This page is "
+        "written by `make torture`, on one machine. Results come from several runs; failures were fixed and rerun.\n",
         file=page,
     )
     for name in PARTS:

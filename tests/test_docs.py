@@ -170,5 +170,5 @@ def test_the_start_page_leads_to_every_how_to():
     led = set(re.findall(r"\{doc\}`howto/([\w-]+)`", text))
     missing = {path.stem for path in HOWTOS} - led - {"real_data", "torch"}
     assert not missing, missing
-    assert "pip install placet" in text
+    assert "pip install" in text
     assert placet.__version__

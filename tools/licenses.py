@@ -26,7 +26,7 @@ def main() -> None:
     lines = [
         "# Licenses",
         "",
-        "Placet is under the BSD 3-Clause license. What it imports is under these, as each package says of itself:",
+        "Placet is under the BSD 3-Clause license. What it imports is under these, as declared by each package:",
         "",
     ]
     lines += ["| package | for | license |", "|---|---|---|"]

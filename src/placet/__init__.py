@@ -1,4 +1,4 @@
-"""Placet turns any evidence of preference into a ranking, says how sure it is, and can prove what it claims."""
+"""Placet ranks things from votes, ballots, ratings or search results, and tells which ranks the data settle."""
 
 from typing import TYPE_CHECKING
 

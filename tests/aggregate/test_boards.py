@@ -71,7 +71,7 @@ def test_points_and_back(board):
 
 def test_scores_that_are_no_log_odds_have_no_points(board):
     votes = battles(TRUTH, 50, random_state=0)
-    with pytest.raises(ValueError, match="'borda' are no log odds"):
+    with pytest.raises(ValueError, match="'borda' are not log odds"):
         placet.consensus(votes, "borda").in_points()
     with pytest.raises(ValueError, match="scale 'glicko' is unknown"):
         board.in_points("glicko")

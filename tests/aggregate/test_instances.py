@@ -131,7 +131,7 @@ def test_the_set_is_a_mapping_with_a_frame_notes_and_rankings(lists):
         found["cows"]
     assert repr(found).startswith("ConsensusSet(plackett-luce: 3 instances, 8 items")
     assert "prior" in found.notes[0]
-    assert any("1 of 3 instances, first 'dogs': undefeated" in note for note in found.notes), found.notes
+    assert any("1 of 3 instances (dogs): undefeated" in note for note in found.notes), found.notes
 
 
 def test_a_set_becomes_one_ballot_for_each_instance(lists):

@@ -328,7 +328,7 @@ def test_runoff_breaks_monotonicity():
     before = Profile(((0, 1, 2), (2, 0, 1), (1, 2, 0), (1, 0, 2)), (6.0, 4.0, 5.0, 2.0), ("A", "B", "C"))
     found = AXIOMS["monotonicity"](before, runoff)
     assert found.items == ("A",)
-    assert explain(found) == "A moves up on a ballot, and falls from place 1 to place 2."
+    assert explain(found) == "A moves up on one ballot and drops from 1st to 2nd."
     assert found.profiles[1].weight == (6.0, 4.0, 5.0, 2.0)  # both of the two voters move
 
 

@@ -45,7 +45,7 @@ def run(tmp_path, monkeypatch, answer):
         (["aggregate", "--out", "nowhere/x.csv"], "no such folder as nowhere"),
         (["aggregate", "--out", "."], ". is a folder; name a file in it"),
         (["aggregate", "--out", "dangling.csv"], "dangling.csv: there is no such folder as"),
-        (["aggregate", "--out", "circle.csv"], "circle.csv is a link that leads round in a circle"),
+        (["aggregate", "--out", "circle.csv"], "circle.csv is a link that leads back to itself"),
         (["aggregate", "--out", "x.xls"], "suffix '.xls' is unknown; choose from ['.run', '.csv', '.tsv', '.json'"),
         (["aggregate", "--min-support", "100"], "all 3 items are with support below 100"),
         (["audit", "-p", "foo=1"], "parameter 'foo' is unknown to 'borda'"),

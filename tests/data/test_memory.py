@@ -30,7 +30,7 @@ def write(root, files):
 
 
 def nearly_full(monkeypatch, left):
-    """A machine with so many bytes left, of which even small tables are asked for."""
+    """A machine with this many bytes left, of which even small tables are asked for."""
     monkeypatch.setattr(memory, "available", lambda root=None: left)
     monkeypatch.setattr(memory, "SMALL", 0)
 

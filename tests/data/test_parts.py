@@ -36,7 +36,7 @@ def ballots(n, rng, *, ties=True, partial=True, names=NAMES):
 
 
 def cut(data, sizes):
-    """The data in parts of so many lists."""
+    """The data in parts of this many lists."""
     bounds = np.cumsum([0, *sizes])
     return Parts.of([data[a:b] for a, b in pairwise(bounds)])
 

@@ -110,7 +110,7 @@ def test_ballots_with_controls_are_written_and_read_back(tmp_path):
     ("text", "control", "message"),
     [
         (AGES, "age", r'"age \* tea" is its effect on tea, "age \* items" on each item'),
-        (AGES, "age * beer", "'beer' is no item; they are \\['tea', 'milk', 'water'\\]"),
+        (AGES, "age * beer", "'beer' is not an item; they are \\['tea', 'milk', 'water'\\]"),
         (WIDE, "size", "control 'size': column 'size' is not there"),
         (
             WIDE.replace("1,2,3,1,2,3,30", "1,2,3,1,,3,30"),

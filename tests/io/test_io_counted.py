@@ -81,7 +81,7 @@ def test_battles(data, on_error, ordered):
 
 
 def recut(data, mark):
-    """The same records with commas between fields."""
+    """The same records, comma-separated."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\r\n" if b"\r\n" in data else "\n")
     for record in csv.reader(io.StringIO(data.decode(), newline=""), delimiter=mark):

@@ -203,7 +203,10 @@ def test_features(layout, tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Pizza,Sushi,Tacos\n5,3,4\n4,5,5\n", 'the columns .* tell no format; say format="battles".*layout="ranks"'),
+        (
+            "Pizza,Sushi,Tacos\n5,3,4\n4,5,5\n",
+            'the columns .* do not tell which format this is; say format="battles".*layout="ranks"',
+        ),
         ("Pizza,Sushi,Tacos\n3,3,2\n2,3,3\n", r"a row has no 1 .*ranks or scores; say layout=\"ranks\""),
         ("Ann,Bob,Cid\n1,2,3\n1,2,7\n", "column 'Cid' holds '7' beside ranks; correct it, or say ignore='Cid'"),
         ("Ann,Bob,Cid\n1,2,n/a\n2,1,3\n", "column 'Cid' holds 'n/a' beside ranks"),
@@ -212,8 +215,8 @@ def test_features(layout, tmp_path):
             "player1,player2,winner\n1,2,1\n2,1,1\n",
             "winner '1' may be a word for a side or the name.*outcomes=\"words\"",
         ),
-        ("a,b\n1,x\n", "tell no format"),
-        ("qid,label\n1,2\n", "tell no format"),
+        ("a,b\n1,x\n", "do not tell which format this is"),
+        ("qid,label\n1,2\n", "do not tell which format this is"),
         ("winner,loser\nx,x\ny,x\n", r"export.csv:2: 'x' meets itself \(1 such line\).*on_error=\"skip\""),
         (
             "user,item,rating,qid,label,f1\nu,a,1,1,1,1\n",

@@ -414,7 +414,8 @@ def test_what_cannot_be_guessed_says_so(tmp_path):
     with pytest.raises(ValueError, match="format 'x' is unknown"):
         pio.read(text_of("A"), format="x")
     with pytest.raises(
-        DataError, match=r'tell no format; say format="battles", a="...", b="...", winner="..."; format='
+        DataError,
+        match=r'do not tell which format this is; say format="battles", a="...", b="...", winner="..."; format=',
     ):
         pio.read(_as("x.csv", "left,right\n1,2\n"))
     assert len(pio.read(text_of("A\nB\n"), format="ballots")) == 2

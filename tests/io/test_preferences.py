@@ -110,7 +110,7 @@ def test_lines_of_a_list_may_stand_anywhere_and_cycles_are_named():
     assert found.orders() == [["a", "b", "c"], ["x", "y"]]
     assert found.agents == ("anna", "carl")
     assert [w.category for w in caught] == [DataWarning]
-    for bad, why in (("a > b\n", "names no list"), ("x: a = b\n", "is no preference"), ("x: a > \n", "empty place")):
+    for bad, why in (("a > b\n", "names no list"), ("x: a = b\n", "is not a preference"), ("x: a > \n", "empty place")):
         with pytest.raises(DataError, match=f"<stream>:1: .*{why}"):
             read_preferences(io.StringIO(bad))
     with pytest.raises(DataError, match="item 'b' of 'x' is not among"):

@@ -177,7 +177,7 @@ def test_odd_results_have_a_page():
     assert METHODS["mean"][1] in page.replace("&#x27;", "'")
     few = Consensus(("a", "b", "c"), [0.0, 1.0, 2.0], method="m", stderr=[0.1, 0.1, 50.0])
     votes = placet.Rankings.from_orders([["a", "b", "c"]])
-    assert "Bars that end at the edge of the chart go on beyond it." in consensus_page(few, votes)
+    assert "Bars that end at the edge of the chart extend beyond it." in consensus_page(few, votes)
 
 
 def test_the_page_appears_only_when_it_is_whole(votes, tmp_path, monkeypatch):

@@ -314,7 +314,7 @@ def test_roles_of_columns(browser, text, reading, roles, kind):
 def test_a_corrected_reading_is_kept(browser):
     text = b"l,r,won\npear,fig,pear\nfig,kiwi,fig\n"
     data = browser.upload("odd.csv", text).json()["id"]
-    assert "tell no format" in browser.result(f"/api/data/{data}/understand")["error"]
+    assert "do not tell which format this is" in browser.result(f"/api/data/{data}/understand")["error"]
     begun = browser.result(f"/api/data/{data}/understand", {"reading": {"format": "battles", "a": "l"}})
     assert {one["name"]: one["role"] for one in begun["columns"]} == {
         "l": "a",

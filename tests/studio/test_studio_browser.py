@@ -170,7 +170,7 @@ def test_bring_data_and_correct_the_reading(page, folder):
     check_axe(page)
     page.set_input_files("#files", folder / "odd.csv")
     page.wait_for_url("**/data/*")
-    expect(page.locator(".error-box")).to_contain_text("tell no format")
+    expect(page.locator(".error-box")).to_contain_text("do not tell which format this is")
     page.get_by_label("Format").select_option("battles")
     expect(page.locator(".error-box")).to_be_visible()
     for column, role in (("left one", "a"), ("right one", "b"), ("who won", "winner")):

@@ -44,7 +44,7 @@ class Owner:
         return answer.json()["id"]
 
     def results(self, poll, votes):
-        """The results once they are of so many votes."""
+        """The results once they are of this many votes."""
         while True:
             about = self.client.get(f"/api/polls/{poll}/results").json()
             if about["result"] and about["result"]["of"] == about["last"] and about["votes"] >= votes:

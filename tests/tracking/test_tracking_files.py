@@ -117,7 +117,7 @@ def test_bad_tables_are_told_by_line(tmp_path, content, words):
 
 def test_bad_labels_and_beacons_are_told_by_line(tmp_path):
     beacons = read_beacons(text(tmp_path, "b.csv", LAND))
-    with pytest.raises(DataError, match="a.csv:2: source 'Z' is no beacon"):
+    with pytest.raises(DataError, match="a.csv:2: source 'Z' is not a beacon"):
         read_arrivals(text(tmp_path, "a.csv", "day,arrival_s,source\n1,1,Z\n"), beacons=beacons, labels=True)
     with pytest.raises(DataError, match="ping_offset_s 'late' is not a finite number"):
         read_beacons(text(tmp_path, "c.csv", "id,x,y,ping_offset_s\nA,0,0,late\nB,1,1,\n"))

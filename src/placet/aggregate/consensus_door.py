@@ -340,7 +340,7 @@ class Run:
                 one, dropped = replace(one, covariance=None), True
             for k in same:
                 found[k] = one if len(same) == 1 else _under_names(one, parts[k][1].items)
-        notes = ["so many items: covariances are not kept, and differences leave correlations out"] if dropped else []
+        notes = ["too many items to keep covariances: differences leave correlations out"] if dropped else []
         return {name: found[k] for k, (name, _) in enumerate(parts)}, notes
 
     def _without_unused_scores(self, part: Rankings) -> Rankings:

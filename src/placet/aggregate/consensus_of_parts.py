@@ -345,7 +345,7 @@ def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consens
                 path = os.path.abspath(CHECKPOINT)
                 write_checkpoint(path, parts.items, b.last[0][1])
                 error.checkpoint = path
-                error.args = (f"{error}; the best scores so far are in {path}: go on with start={path!r}",)
+                error.args = (f"{error}; the best scores so far are in {path}: continue with start={path!r}",)
             raise
 
     fit(parts, model, start)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CHOOSES = ("kemeny", "kemeny-local", "footrule")
 """Rules that choose one of several optimal orders."""
 FIRST_PLACES = "is first on more than half of the ballots"
-BEATS_ALL = "beats every other item one against one"
+BEATS_ALL = "beats every other item head to head"
 WITHIN = "within chance"
 """Verdict if pairwise votes are not followed, but are too few to show that they should be."""
 
@@ -139,7 +139,7 @@ def _winner_finding(
     if sole_winner(above) == x:
         return Finding(check, "kept", None, f"{winner} {meaning}, and wins.")
     rank = int(result.ranks[x])
-    end = "shares the first place" if rank == 1 else f"ends at place {rank}"
+    end = "shares the first place" if rank == 1 else f"finishes {sentences.ordinal(rank)}"
     if may_be_chance:
         text = f"{winner} {meaning}, yet {end}; the votes between them are so few that this may be chance."
         return Finding(check, WITHIN, None, text)
@@ -224,7 +224,7 @@ def instance_findings(audits: "Mapping[Hashable, Audit]") -> list[Finding]:
     total = sentences.count_of(len(every), "instance was", "instances were")
     found = [Finding("instances", "info", None, f"{total} audited, {range_of_sizes}.")]
     found += [
-        _count_finding("universality", audits, lambda a: True, lambda a: not a.ties, "", "no two items tie"),
+        _ties_summary(audits),
         _winner_summary("majority", audits, FIRST_PLACES),
         _winner_summary("condorcet", audits, BEATS_ALL),
         _count_finding(
@@ -254,7 +254,7 @@ def instance_findings(audits: "Mapping[Hashable, Audit]") -> list[Finding]:
     compared = [a for a in every if len(a.agreement.methods) > 1]
     if compared:
         depends = sum(not set.intersection(*map(set, a.agreement.winners)) for a in compared)
-        text = f"In {depends:,} of {_instances(len(compared))} the winner depends on the rule that is chosen."
+        text = f"In {depends:,} of {_instances(len(compared))} the winner depends on the choice of rule."
         found.append(Finding("agreement", "info", None, text))
     return found
 
@@ -268,7 +268,7 @@ def _winner_summary(check: str, audits: "Mapping[Hashable, Audit]", meaning: str
         audits,
         lambda a: winner(a) is not None,
         lambda a: a.consensus.ranking[:1] == [winner(a)],
-        f"some item {meaning}",
+        f"an item {meaning}",
         "it wins",
     )
 
@@ -279,13 +279,22 @@ def _count_finding(
     """Finding on the number of instances in which a premise applies, and in which its conclusion then holds."""
     where = {name: a for name, a in audits.items() if applies(a)}
     if not where:
-        return Finding(check, "does not apply", None, f"In no instance {premise.replace('some item', 'an item')}.")
+        return Finding(check, "does not apply", None, f"In no instance {premise}.")
     broken = [name for name, a in where.items() if not holds(a)]
-    scope = f"Of {_instances(len(audits))}, in {len(where):,} {premise}; in" if premise else "In"
-    base = "these" if premise else _instances(len(audits))
-    text = f"{scope} {len(where) - len(broken):,} of {base} {conclusion}"
-    text += f"; not in {sentences.join_names(broken)}." if broken else "."
+    kept, names = len(where) - len(broken), sentences.join_names(broken)
+    text = f"In {len(where):,} of {_instances(len(audits))} {premise}; {conclusion} "
+    if broken:
+        text += f"in {kept:,} of them, not in {names}." if kept else f"in none of them ({names})."
+    else:
+        text += "in all of them." if kept > 1 else "there."
     return Finding(check, "broken" if broken else "kept", None, text)
+
+
+def _ties_summary(audits: "Mapping[Hashable, Audit]") -> Finding:
+    broken = [name for name, a in audits.items() if a.ties]
+    text = f"No two items tie in {len(audits) - len(broken):,} of {_instances(len(audits))}"
+    text += f"; some do in {sentences.join_names(broken)}." if broken else "."
+    return Finding("universality", "broken" if broken else "kept", None, text)
 
 
 def _instances(n: int) -> str:

@@ -13,13 +13,13 @@ MEANING = {
     "non-dictatorship": "no single voter always gets their way",
     "universality": "there is always one full ranking, without ties",
     "transitivity": "if A is above B and B above C, then A is above C",
-    "pareto": "what everybody prefers is followed",
+    "pareto": "if everyone prefers one item to another, it ranks higher",
     "iia": "whether A is above B depends only on how voters rank A against B",
     "anonymity": "it does not matter who cast which ballot",
     "monotonicity": "moving up on a ballot never hurts",
     "consistency": "who wins in two groups of voters wins with both together",
     "majority": "an item put first by more than half of the voters wins",
-    "condorcet": "an item that beats every other one against one wins",
+    "condorcet": "an item that beats every other head to head wins",
     "strong-condorcet": "every majority between two items is followed",
     "neutrality": "it does not matter what the items are called",
     "clone-independence": "a near copy of an item neither helps nor harms",
@@ -30,6 +30,16 @@ MEANING = {
     "later-no-harm": "naming a further choice never harms an earlier one",
 }
 """What each axiom requires of a rule."""
+
+
+def ordinal(n: int) -> str:
+    """A place as text, from 1.
+
+    >>> [ordinal(n) for n in (1, 2, 3, 4, 11, 22)]
+    ['1st', '2nd', '3rd', '4th', '11th', '22nd']
+    """
+    ending = "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n:,}{ending}"
 
 
 def in_words(value: float) -> str:
@@ -157,8 +167,12 @@ def _iia(w: Witness) -> str:
 def _monotonicity(w: Witness) -> str:
     x = _item_codes(w)[0]
     before, after = (place_range(_outcome(w, k), x) for k in (0, 1))
-    low, high = (f"{p[0] + 1}" if p[0] == p[1] else f"{p[0] + 1}-{p[1] + 1}" for p in (before, after))
-    return f"{w.items[0]} moves up on a ballot, and falls from place {low} to place {high}"
+    return f"{w.items[0]} moves up on one ballot and drops from {_place(*before)} to {_place(*after)}"
+
+
+def _place(best: int, worst: int) -> str:
+    """A place, or the places shared in a tie, as text; 0 is the first."""
+    return ordinal(best + 1) if best == worst else f"a tie for {ordinal(best + 1)}"
 
 
 def _consistency(w: Witness) -> str:
@@ -201,7 +215,7 @@ def _reversal(w: Witness) -> str:
 
 def _smith(w: Witness) -> str:
     beat = "each beat" if len(w.items) > 2 else "beats"
-    return f"{w.items[0]} wins, yet {join_names(w.items[1:])} {beat} every item outside their group one against one"
+    return f"{w.items[0]} wins, yet {join_names(w.items[1:])} {beat} every item outside their group head to head"
 
 
 def _mutual_majority(w: Witness) -> str:
@@ -244,14 +258,10 @@ def explain_sensitivity(s: Sensitivity) -> str:
         return f"No change of ballots was found that takes the first place from {s.winner}."
     ballots = "ballot" if s.to_change == 1 else "ballots"
     if not s.exact:
-        found = (
-            f"It takes at most {in_words(s.to_change)} {ballots}, cast differently, to put {s.challenger} or another"
-        )
+        found = f"Changing at most {in_words(s.to_change)} {ballots} would put {s.challenger} or another"
         return f"{found} above {s.winner} ({s.tried} changes of ballots were tried)."
     level = f"; {in_words(s.to_tie or 0)} would make them tie" if s.to_tie != s.to_change else ""
-    return (
-        f"It takes {in_words(s.to_change)} {ballots}, cast differently, to put {s.challenger} above {s.winner}{level}."
-    )
+    return f"Changing {in_words(s.to_change)} {ballots} would put {s.challenger} above {s.winner}{level}."
 
 
 def explain_agreement(a: RuleAgreement) -> str:
@@ -260,11 +270,13 @@ def explain_agreement(a: RuleAgreement) -> str:
     common = [name for name in a.winners[0] if all(name in winners for winners in a.winners)] if a.methods else []
     if not a.contested and not a.tied_by_some:
         return f"All {many} rules give the same ranking."
-    first = "the winner depends on it"
-    if common:
-        first = f"{join_names(common)} wins by all {many} rules, alone or with others"
-    opposed = f"Pairs that depend on the rule that is chosen: {len(a.contested):,} of {a.pairs:,}"
-    return f"{opposed} ({a.tied_by_some:,} more are tied by some rules only); {first}."
+    tied = f" ({a.tied_by_some:,} more are tied by some rules only)" if a.tied_by_some else ""
+    pairs = f"{len(a.contested):,} of {count_of(a.pairs, 'pair', 'pairs')}"
+    if not common:
+        return f"{pairs}, and the winner, depend on the choice of rule{tied}."
+    depend = "depends" if len(a.contested) == 1 else "depend"
+    alone = f"{join_names(common)} wins by all {many} rules, alone or with others"
+    return f"{pairs} {depend} on the choice of rule{tied}; {alone}."
 
 
 def explain_contested(c: Contested) -> str:

@@ -209,5 +209,5 @@ def _theorem_witness(axiom: str, rule: CachedMethod, m: Margins) -> Witness:
     }
     witness = AXIOMS[axiom](build[axiom](), rule)
     if witness is None:
-        raise RuntimeError(f"{rule.name}: the construction for {axiom} with points {m.h} is no witness")
+        raise RuntimeError(f"{rule.name}: the construction for {axiom} with points {m.h} is not a witness")
     return witness

@@ -28,7 +28,7 @@ app = typer.Typer(
     name="placet",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Turn any evidence of preference into a ranking that says how sure it is.",
+    help="Turn votes, ballots, ratings or search results into a ranking with confidence intervals.",
 )
 app.command("describe")(describe.describe)
 app.command("convert")(describe.convert)

@@ -55,7 +55,8 @@ def aggregate(
     bootstrap: Annotated[int, typer.Option(min=0, help="Rounds of resampling; 0 for none.")] = 0,
     level: Level = 0.95,
     min_support: Annotated[
-        float, typer.Option(min=0, help="Rank only items with at least so many votes or ballots; all are fitted.")
+        float,
+        typer.Option(min=0, help="Show only items with at least this many votes or ballots (all are used in the fit)."),
     ] = 0,
     tiers: Annotated[bool, typer.Option("--tiers", help="Show groups of items that the data cannot separate.")] = False,
     by: Annotated[str, typer.Option(help="A column: one board for each of its values, and a page that compares.")] = "",
@@ -69,7 +70,7 @@ def aggregate(
     parts: InParts = False,
     dask: OnDask = "",
     groups: Annotated[str, typer.Option(help="Groups of voters, each with a ranking: a number, or auto.")] = "",
-    members: Annotated[Path | None, typer.Option(help="With --groups: write who belongs to which (a table).")] = None,
+    members: Annotated[Path | None, typer.Option(help="With --groups: write each voter's group to this file.")] = None,
     *,
     reading: dict[str, Any],
 ) -> None:
@@ -178,7 +179,7 @@ def _in_points(result: Any, scale: str, anchor: str) -> Any:
     value = value_of(points) if anchor else None
     if value is not None and not isinstance(value, int | float):
         if equals:
-            raise ValueError(f"--anchor {anchor}: {points!r} is no number; say --anchor ITEM=POINTS")
+            raise ValueError(f"--anchor {anchor}: {points!r} is not a number; write --anchor ITEM=POINTS")
         item, value = anchor, None
     names = {
         str(name): name
@@ -199,17 +200,17 @@ def _read(files: "list[Path]", by: str, format: str, options: dict[str, Any]) ->
         return (read_parts(files, by, format, options) if by else read_all(files, format, options)), None, None
     if by or any(board.data is None or isinstance(board.data, Mapping) for board in boards):
         raise DataError(
-            f"{files[0]}: this board cannot go on, because it holds slices or no votes; aggregate all the files anew"
+            f"{files[0]}: this board cannot be updated: it has slices, or no votes; aggregate all files together"
         )
     parts = [board.data for board in boards]
     if others:
         parts.append(read_all(others, format, _as_before(boards[0].data, options)))
     if len({type(part) for part in parts}) > 1:
         raise DataError(
-            f"{', '.join(map(str, files))}: a board of {_kind(parts[0])} cannot go on with {_kind(parts[-1])}; "
+            f"{', '.join(map(str, files))}: a board of {_kind(parts[0])} cannot be updated with {_kind(parts[-1])}; "
             "give --format where a file was read as something else"
         )
-    say(f"going on from {boards[0].consensus!r}")
+    say(f"continuing from {boards[0].consensus!r}")
     return concat(parts), boards[0].consensus, boards[0]
 
 

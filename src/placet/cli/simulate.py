@@ -27,8 +27,8 @@ def plackett_luce(
     items: Items = 10,
     n: N = 100,
     spread: ScoreSpread = 1.0,
-    top: Annotated[int | None, typer.Option(help="Order the first so many; the rest are last.")] = None,
-    tiers: Annotated[int | None, typer.Option(help="Ties: a random partition into so many tiers.")] = None,
+    top: Annotated[int | None, typer.Option(help="Order only the best N; the others are tied last.")] = None,
+    tiers: Annotated[int | None, typer.Option(help="Ties: a random partition into this many tiers.")] = None,
     subset: Annotated[int | None, typer.Option(help="Items on each ballot; the others are absent.")] = None,
     seed: SeedOption = 0,
 ) -> None:

@@ -131,7 +131,7 @@ def read_battles(
         the winning item; or the names of two or three columns of 0 and 1 (a, b, tie).
     loser : column of the losing item; ``winner`` is then the column of the winning one.
     scores : two numeric columns.
-    agent, weight : columns with who judged, and with how often a row counts.
+    agent, weight : columns with who judged, and with the weight (count) of each row.
     outcomes : the meaning of other words, {"word": "a" | "b" | "tie"}; or "words" or "names" to say what the winner
         column contains, if it could be either.
     control : numeric columns that may have helped ``a`` against ``b`` (`placet.io.tables.controls`): ``"bold"``, the

@@ -374,7 +374,7 @@ def writing(target: Source) -> Iterator[IO[bytes]]:
     suffix = Path(target).suffix.lower()
     path = os.path.realpath(target)
     if os.path.islink(path):
-        raise OSError(errno.ELOOP, "the link leads round in a circle", path)
+        raise OSError(errno.ELOOP, "the link leads back to itself", path)
     before = os.stat(path) if os.path.exists(path) else None
     if before is not None and not stat.S_ISREG(before.st_mode):
         buffer = io.BytesIO()

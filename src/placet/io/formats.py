@@ -238,7 +238,7 @@ def _choose_table(
     if (ways_on := ways_with_clicks(table.names)) is not None:
         raise DataError(f"{table.name}: the columns {table.names} {ways_on}")
     ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible)
-    raise DataError(f"{table.name}: the columns {table.names} tell no format; say {ways}")
+    raise DataError(f"{table.name}: the columns {table.names} do not tell which format this is; say {ways}")
 
 
 def expand(source: Any) -> list[Any]:

@@ -89,7 +89,7 @@ def _edges_of_text(source: Source, on_error: OnError) -> dict[Hashable, list[Edg
             problems.add(number, None, tiers, _SHAPE)
         elif len(tiers) < 2 or any(len(tier) > 1 for tier in tiers):
             way_out = "write what is over what; items that tie have no edge between them"
-            problems.add(number, "no edge", f"{chain.strip()[:60]!r} is no preference", way_out)
+            problems.add(number, "no edge", f"{chain.strip()[:60]!r} is not a preference", way_out)
         else:
             found = [(a[0], b[0], number) for a, b in pairwise(tiers)]
             edges.setdefault(name, []).extend(found)

@@ -127,7 +127,7 @@ def _values(rows: TableRows, name: str) -> Floats:
     rows.reject(
         wrong,
         name,
-        lambda row: f"{name} {rows.quote(name, row)} is no score",
+        lambda row: f"{name} {rows.quote(name, row)} is not a score",
         "write a number, or leave the cell empty",
     )
     return column.map(lambda cell: np.nan if (x := number_of(cell)) is None else x, float)

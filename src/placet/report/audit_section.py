@@ -18,8 +18,8 @@ QUESTIONS = {
     "ranking": "Who comes first?",
     "universality": "Is there one full ranking, without ties?",
     "majority": "Does an item win that most voters put first?",
-    "condorcet": "Does an item win that beats every other one against one?",
-    "pareto": "Is what everybody prefers followed?",
+    "condorcet": "Does the head-to-head winner come first?",
+    "pareto": "If everyone prefers one item to another, does it rank higher?",
     "strong-condorcet": "Is every majority between two items followed?",
     "near misses": "How narrow is it?",
     "sensitivity": "How many ballots would change the winner?",
@@ -28,7 +28,7 @@ QUESTIONS = {
 }
 """Check of an audit -> the question it answers, without jargon."""
 
-VERDICTS = {"kept": "yes", "broken": "no", "does not apply": "does not arise", "info": ""}
+VERDICTS = {"kept": "yes", "broken": "no", "info": ""}
 """Verdict -> the answer shown; other verdicts are shown as they are."""
 
 

@@ -130,7 +130,7 @@ METHODS: Mapping[str, tuple[str, str]] = {
     ),
     "black": (
         "Black",
-        "The item that beats every other one against one wins; where there is none, the Borda count decides.",
+        "The item that beats every other head to head wins; where there is none, the Borda count decides.",
     ),
     "star": (
         "STAR",

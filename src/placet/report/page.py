@@ -162,15 +162,15 @@ def _ranking(c: Consensus, level: float, most: int | None = None, label: str = "
         best, worst = (ends[chosen] for ends in c.rank_interval(level))
         rows = rows._replace(stderr=c.stderr[chosen], low=low, high=high, best=best, worst=worst)
         words = (
-            f"Bars are {level:.0%} intervals of the scores. “Could be” holds the ranks that the data leave open, for "
-            f"all items at once with {level:.0%} confidence."
+            f"Bars are {level:.0%} intervals of the scores. “Could be”: the ranks compatible with the data "
+            f"({level:.0%} confidence for all items together)."
         )
         if len(c.items) <= MOST_PAIRED:
             rows = rows._replace(tier=c.tier_numbers(level)[chosen])
-            words += " Items of one tier cannot be told apart."
-        words += " Bars that end at the edge of the chart go on beyond it." if figures.is_clipped(rows) else ""
+            words += " Items in the same tier cannot be told apart."
+        words += " Bars that end at the edge of the chart extend beyond it." if figures.is_clipped(rows) else ""
     if c.support is not None:
-        words += " Support is how many votes or ballots an item is on."
+        words += " Support: votes or ballots that include the item."
     return f"<p>{words}</p>{figures.league(rows, label, level)}{_left_out(len(c.items), most)}"
 
 

@@ -27,7 +27,7 @@ def slices_page(
     columns = [TableColumn("item", "text"), *(TableColumn(name_html(name), "up", "num") for name in shown)]
     columns += [TableColumn("p", "up", "num"), TableColumn("differs", "text")]
     words = (
-        f"<p>In brackets are the ranks that the data leave open, all items at once with {level:.0%} confidence. Items "
+        f"<p>In brackets: the ranks compatible with the data ({level:.0%} confidence for all items together). Items "
         "are listed by their mean rank; p is the chance of differences between slices as large as these if there were "
         "none.</p>"
     )
@@ -57,9 +57,10 @@ def _lead(found: ConsensusSet, frame: Any, level: float) -> str:
     if not frame["p"].count():
         return f'<p class="lead">One board for each of the {len(found):,} values of {by}.</p>'
     differ = int(frame["differs"].fill_null(False).sum())
+    who = f"{differ:,} of {len(frame):,} items rank" if differ else "No item ranks"
     return (
-        f'<p class="lead"><strong>{differ:,} of {len(frame):,}</strong> items stand differently between the '
-        f"{len(found):,} values of {by} beyond chance ({level:.0%}, all items at once).</p>"
+        f'<p class="lead"><strong>{who}</strong> differently between the {len(found):,} values of {by} '
+        f"beyond chance ({level:.0%}, all items at once).</p>"
     )
 
 

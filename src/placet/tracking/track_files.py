@@ -158,7 +158,10 @@ def _labels(table: TableRows, beacons: Beacons | None) -> np.ndarray:
             continue
         if str(cell) not in index:
             table.reject(
-                row, "source", f"source {str(cell)!r} is no beacon", "write an id of the beacons, 'clutter' or nothing"
+                row,
+                "source",
+                f"source {str(cell)!r} is not a beacon",
+                "write an id of the beacons, 'clutter' or nothing",
             )
         else:
             out[row] = index[str(cell)]

@@ -213,7 +213,8 @@ class Track:
                 "Signals of at least three beacons, or a known end, are needed."
             )
         elif self.determined:
-            notes.append(f"The {chains - lost} chains that count agree: nothing speaks against a determined track.")
+            who = f"The {chains - lost} other" if lost else "Both" if chains == 2 else f"All {chains}"
+            notes.append(f"{who} chains agree: no sign that the track is ambiguous.")
         elif chains == 1:
             notes.append("One chain only: whether others would agree was not tested.")
         else:
@@ -225,7 +226,7 @@ class Track:
         unit = " km" if self.geometry == "geographic" else ""
         words = [
             f"{len(self)} steps, day {self.day[0]:g} to {self.day[-1]:g}; {len(self.clutter)} signals, "
-            f"{np.sum(self.clutter > 0.5)} of them taken for clutter.",
+            f"{np.sum(self.clutter > 0.5)} classified as clutter.",
             f"Standard deviation of the position: median {np.median(self.sd()):.3g}{unit}, "
             f"largest {self.sd().max():.3g}{unit}.",
             f"log-likelihood {self.log_likelihood:.1f}; effective particles at least {self.ess.min():.0f}.",

@@ -93,7 +93,7 @@ def test_the_quick_check_of_connection_is_never_wrong(ballots):
     if one_group:
         assert existence.notes_of_rankings(ballots, ballots.weight, None) == []
     else:
-        with pytest.raises(DataError, match="groups that do not all beat one another"):
+        with pytest.raises(DataError, match="groups, and no wins lead from one back to another"):
             existence.notes_of_rankings(ballots, ballots.weight, None)
 
 

@@ -475,7 +475,7 @@ def test_a_learned_width_has_bounds_and_says_so():
     sweep = Comparisons([0, 0, 1], [1, 2, 2], [9.0] * 3, [0.0] * 3, [0.0] * 3)
     fit = consensus(sweep, "bradley-terry", prior="learn")
     assert fit.extras["prior"] == pytest.approx(10.0)
-    assert "the most that is tried" in fit.notes[0]
+    assert "at the upper limit of the search" in fit.notes[0]
     nothing = consensus(Comparisons([], [], [], [], [], items=["a", "b"]), "bradley-terry", prior="learn")
     assert nothing.ranking == [("a", "b")]
     with pytest.raises(ValueError, match='positive standard deviation, "learn" or None'):

@@ -255,7 +255,7 @@ def test_votes_with_controls_are_written_and_read_back(tmp_path):
     [
         ("size", "control 'size': column 'size' is not there"),
         ("length_a - size", "column 'size' is not there"),
-        ("one-hot(length)", r"votes.csv:2: length_b '2.5' is no whole number"),
+        ("one-hot(length)", r"votes.csv:2: length_b '2.5' is not a whole number"),
         ("word", r"votes.csv:2: word 'long' is not a finite number"),
     ],
 )

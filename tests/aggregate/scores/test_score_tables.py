@@ -88,7 +88,7 @@ def test_lower_is_better_where_it_is_said():
     ("rows", "words"),
     [
         ({"model": ["x", "x"], "p": [1, 2], "q": [1, 2]}, "model 'x' has a second row"),
-        ({"model": ["x", "y"], "task": ["p", "p"], "score": ["good", 1]}, "score 'good' is no score"),
+        ({"model": ["x", "y"], "task": ["p", "p"], "score": ["good", 1]}, "score 'good' is not a score"),
         ({"model": ["x", "x"], "task": ["p", "p"], "score": [1, 2]}, "item 'x' has 2 scores for task 'p'"),
         ({"who": ["x", "y"], "p": [1, 2]}, "name no model or system"),
     ],

@@ -86,8 +86,8 @@ def with_header(outer, rest):
         (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": ' + "[" * 9000 + "]" * 9000 + "}"), "not a saved model"),
         (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": [' + "[]," * 200_000 + "[]]}"), "values"),
         (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "format": 2}'), "twice"),
-        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": NaN}'), "no number of JSON"),
-        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": 1e999}'), "no number of JSON"),
+        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": NaN}'), "is not a JSON number"),
+        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": 1e999}'), "is not a JSON number"),
         (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": ' + "9" * 5000 + "}"), "damaged"),
     ],
 )  # fmt: skip
@@ -188,7 +188,7 @@ def test_parameters_are_those_that_their_annotations_name(saved):
         header, arrays = file_format.read(saved)
         header["rankers"][0]["params"][name] = value
         file_format.write(saved.with_name("n"), header, arrays)
-        with pytest.raises(DataError, match=f"{name}=.* is no parameter of a LinearRanker"):
+        with pytest.raises(DataError, match=f"{name}=.* is not a parameter of a LinearRanker"):
             placet.load(saved.with_name("n"))
     assert fits(2.0, int)
     assert not fits("x", int)

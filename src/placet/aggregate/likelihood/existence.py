@@ -144,8 +144,8 @@ def refuse_free(over_all: OverAll, group: Ints, items: Sequence[Hashable]) -> No
         inside = np.flatnonzero(free)
         raise DataError(
             f"no finite scores exist: the scores of {len(inside)} of {len(items)} items may rise together without end "
-            f"({_group_names(inside, items)}): wherever a ballot lists one of them, one of them stands in every tier "
-            "above; " + WAY_OUT
+            f"({_group_names(inside, items)}): wherever a ballot lists one of them, every tier above has one of "
+            "them, too; " + WAY_OUT
         )
 
 
@@ -153,8 +153,8 @@ def _refuse_groups(component: Ints, items: Sequence[Hashable]) -> None:
     n = int(component.max(initial=-1)) + 1
     if n > 1:
         raise DataError(
-            f"no finite scores exist: {len(component)} items fall into {n} groups that do not all beat one another "
-            f"({_groups(component, items)}); {WAY_OUT}"
+            f"no finite scores exist: {len(component)} items fall into {n} groups, and no wins lead from one back to "
+            f"another ({_groups(component, items)}); {WAY_OUT}"
         )
 
 
@@ -163,8 +163,8 @@ def _notes(component: Ints, beats: Any, beaten: Any, items: Sequence[Hashable]) 
     if n <= 1:
         return []
     found = [
-        f"{n} groups of items do not all beat one another; how far apart they are is known from the prior only: "
-        + _groups(component, items)
+        f"the items fall into {n} groups, and no wins lead from one back to {'the other' if n == 2 else 'another'}, so "
+        f"only the prior sets the distance between them: {_groups(component, items)}"
     ]
     for which, text in (
         (beats & ~beaten, "undefeated, so only the prior bounds the score above"),
@@ -196,7 +196,7 @@ def data_kind(data: Any) -> str:
         return "comparisons"
     raise TypeError(
         f"data must be Rankings or Comparisons, not {type(data).__name__}; "
-        "Rankings.from_orders and Comparisons.from_battles make them"
+        "placet.read('votes.csv') reads a file, Rankings.from_orders and Comparisons.from_battles take Python objects"
     )
 
 

@@ -77,7 +77,7 @@ def prior_note(width: float, learned: bool) -> str:
     if learned:
         how = ", learned from the data"
         if width <= NARROWEST * (1 + ACCURACY):
-            how += " (the least that is tried: they show no differences)"
+            how += " (at the lower limit of the search: they show no differences)"
         elif width >= WIDEST_PRIOR * (1 - ACCURACY):
-            how += " (the most that is tried)"
+            how += " (at the upper limit of the search)"
     return f"prior: scores are normal with mean 0 and standard deviation {width:.3g}{how}"

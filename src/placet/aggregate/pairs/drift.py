@@ -4,7 +4,7 @@ theta[item, step] is normal around theta[item, previous step] with variance drif
 the scores' prior.  Steps without a comparison are integrated out exactly: there is one unknown for each (item, step)
 that occurs.
 
-The Hessian is factored step by step in time order (`placet.aggregate.pairs.time_blocks`); with so many items that this
+The Hessian is factored step by step in time order (`placet.aggregate.pairs.time_blocks`); where that
 would take seconds, only products with it are used (`placet.aggregate.pairs.time_chains`).
 """
 
@@ -318,7 +318,9 @@ class WalkFit:
         """Notes on the drift, the time that the scores refer to, and omitted correlations."""
         found = walk_notes(self.walk, self.steps, learned=learned)
         if not self.walk.direct:
-            found.append("so many scores: standard errors are sampled and differences leave correlations out")
+            found.append(
+                "too many scores for exact errors: standard errors are sampled, and differences leave correlations out"
+            )
         elif len(history.items) > MOST_JOINT:
             found.append(f"more than {MOST_JOINT} items: differences leave correlations out")
         return found

@@ -74,9 +74,9 @@ def read_board(path: str | os.PathLike[str]) -> Board:
         else:
             result = _consensus(state, method, params)
         return Board(result, _read_data(value.get("data")), method, params)
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, json.JSONDecodeError):
         way_out = "write one with: placet aggregate FILE --out board.json"
-        raise DataError(f"{name}: not a board of Placet ({error!r}); {way_out}") from None
+        raise DataError(f"{name}: not a board of Placet; {way_out}") from None
 
 
 def write_board(path: str | os.PathLike[str], result: Consensus | ConsensusSet, data: Any = None) -> None:

@@ -515,7 +515,9 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         for kind, count in kinds.items():
             name, note = first[kind]
             everywhere = count == len(self) and len(texts[kind]) == 1
-            found.append(note if everywhere else f"{count} of {len(self)} {self.by}s, first {name!r}: {note}")
+            those = f"All {count}" if count == len(self) else f"{count} of {len(self)}"
+            such = name if count == 1 else f"as in {name}"
+            found.append(note if everywhere else f"{those} {self.by}s ({such}): {note}")
         return tuple(found)
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":

@@ -50,7 +50,7 @@ def rescale(
         return replace(found, results={k: rescale(c, scale, anchor, value) for k, c in found.items()})
     if found.win is None or found.spread is not None:
         raise ValueError(
-            f"the scores of {found.method!r} are no log odds, so they have no {scale} points; "
+            f"the scores of {found.method!r} are not log odds, so they have no {scale} points; "
             "'bradley-terry' and 'plackett-luce' have"
         )
     if "scale" in found.extras:
@@ -61,8 +61,8 @@ def rescale(
         raise ValueError(f"the anchor's value must be a finite number, not {value}")
     zero = float(np.mean(found.scores)) if anchor is None else float(found.scores[found._number(anchor)])
     unit = record.unit
-    who = "the mean item" if anchor is None else str(anchor)
-    note = f"{scale} points: {record.points:g} are odds of {record.base:g} to 1, and {who} has {value:g}"
+    who = "the average" if anchor is None else str(anchor)
+    note = f"{scale.title()} scale: {record.points:g} points are odds of {record.base:g} to 1; {who} is {value:g}"
     return replace(
         found,
         scores=unit * (found.scores - zero) + value,

@@ -85,6 +85,6 @@ def _refuse_groups(over: Floats, data: Rankings | Comparisons) -> None:
     if count > 1:
         least = int(np.argmin(np.bincount(label)[label]))
         raise DataError(
-            f"no finite scores exist: {len(label)} items fall into {count} groups that do not all beat one another, "
-            f"such as the one of {data.items[least]!r}; give a prior or leave items out"
+            f"no finite scores exist: {len(label)} items fall into {count} groups, and no wins lead from one back to "
+            f"another, such as the one of {data.items[least]!r}; give a prior or leave items out"
         )

@@ -97,7 +97,8 @@ def _prepare_means(scores: Scores) -> list[str]:
     missing = int(np.isnan(scores.value).sum())
     if missing:
         notes.append(
-            f"{missing} of {scores.value.size} scores are missing: means are of the model item + task, as if none were"
+            f"{missing} of {scores.value.size} scores {'is' if missing == 1 else 'are'} missing; the means are "
+            f"adjusted for {'it' if missing == 1 else 'them'} (additive model: item + task)"
         )
     table = scores.by_task()
     size = np.nanmax(np.abs(table), axis=0)
@@ -176,7 +177,7 @@ def consensus_of_scores(
             if progress is not None:
                 progress(k + 1, rounds)
         draws = found + _widening(scores, groups) * (np.array(rows) - found)
-        notes.append(f"uncertainty from {rounds} rounds of weighting {n} {unit}s anew, for all items at once")
+        notes.append(f"uncertainty: {rounds:,} random reweightings of the {n} {unit}s, shared by all items")
         if n < FEW:
             notes.append(f"{n} {unit}s are few: errors estimated from them are themselves uncertain")
     else:

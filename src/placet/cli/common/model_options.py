@@ -15,8 +15,8 @@ CONTROL_HELP = (
 AGENTS_HELP = "What raters may differ in: sharpness, ties, side, joined by +, or all; --agent names their column."
 
 
-DRIFT_HELP = 'Scores move: the standard deviation of a step, or "learn"; --time names the column of dates.'
-STEP_HELP = 'Inside a step scores stand still: "1y", "6m", "2w", "30d", or a number where times are numbers.'
+DRIFT_HELP = 'Let scores change over time: standard deviation per step, or "learn"; --time names the column of dates.'
+STEP_HELP = 'Length of a time step, such as "1y", "6m", "2w", "30d", or a number where times are numbers.'
 
 
 def model_options(control: Sequence[str], agents: str, drift: str, step: str) -> tuple[dict[str, Any], dict[str, Any]]:

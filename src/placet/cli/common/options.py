@@ -35,7 +35,7 @@ def check_target(value: Path | None) -> Path | None:
         return value
     path = Path(os.path.realpath(value))
     if path.is_symlink():
-        raise ValueError(f"{value} is a link that leads round in a circle; remove it, or name another file")
+        raise ValueError(f"{value} is a link that leads back to itself; remove it, or name another file")
     if not path.parent.is_dir():
         folder = path.parent if value.is_symlink() else value.parent
         raise ValueError(f"{value}: there is no such folder as {folder} to write to; make it first")
@@ -111,9 +111,9 @@ _COLUMNS = {
     "winner": "Column that says who won.",
     "qid": "Column of the query of a row with features.",
     "label": "Column of the grade of a row with features.",
-    "items": "Names of all items, in order, with commas between them.",
-    "ignore": "Columns to pass over, with commas between them.",
-    "weight": "Column of how often a row counts.",
+    "items": "Names of all items, in order, comma-separated.",
+    "ignore": "Columns to ignore, comma-separated.",
+    "weight": "Column with the weight (count) of each row.",
     "agent": "Column of who judged or voted.",
     "time": "Column of dates (2024-06-01) or numbers.",
 }
@@ -126,7 +126,13 @@ def _panel(*names: str, help: str) -> Any:
 
 READING = {
     **{name: (Annotated[str, _panel(f"--{name}", help=help)], "") for name, help in _COLUMNS.items()},
-    "on_error": (Annotated[OnError, _panel("--on-error", help="raise, or skip bad rows, which are counted.")], "raise"),
+    "on_error": (
+        Annotated[
+            OnError,
+            _panel("--on-error", help="Stop at the first bad row (raise), or skip bad rows and report how many."),
+        ],
+        "raise",
+    ),
     "read": (Annotated[list[str] | None, _panel("--read", "-r", help=READ_HELP)], None),
 }
 

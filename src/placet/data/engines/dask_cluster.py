@@ -229,7 +229,7 @@ def connect(where: str) -> Iterator["Client"]:
         raise EngineError(f"Dask is not installed ({error}); pip install 'placet[dask]'") from error
     if where != "local":
         if "://" not in where:
-            raise ValueError(f"{where!r} is no scheduler; write tcp://host:port, or local")
+            raise ValueError(f"{where!r} is not a scheduler; write tcp://host:port, or local")
         try:
             client = Client(where, timeout=20)
         except OSError as error:

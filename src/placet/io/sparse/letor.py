@@ -194,7 +194,7 @@ def _explain(buffers: Buffers, base: int, limit: int, line: int, kind: int, star
     elif kind == kinds.FEATURE_RANGE and parse_whole(index) == 0:
         way_out = "features count from 1 here; read with zero_based=True if the file counts from 0"
     elif kind == kinds.FEATURE_RANGE:
-        way_out = "raise n_features= or max_features= if there are so many features"
+        way_out = "raise n_features= or max_features= if there are this many features"
     return Bad(line, str(kind) + (":0" if parse_whole(index) == 0 else ""), text, way_out)
 
 

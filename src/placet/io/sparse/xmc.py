@@ -148,7 +148,7 @@ def _explain(buffers: Buffers, features: int, labels: int, line: int, kind: int,
     kinds = interpreted("parse")
     token = buffers.token(start, end).decode(errors="replace")
     said = {
-        kinds.LABEL: f"labels {quote(token)} are not whole numbers with commas between them",
+        kinds.LABEL: f"labels {quote(token)} are not comma-separated whole numbers",
         kinds.LABEL_RANGE: f"label {quote(token)} is not in 0..{labels - 1}",
     }
     text = said[kind] if kind in said else sparse_text.explain_pair(kind, token, 0, features - 1)

@@ -107,7 +107,9 @@ class RowControls:
         names = [str(item) for item in ballots.items]
         chosen = range(1, len(names)) if one.item == EVERY else [k for k in range(len(names)) if names[k] == one.item]
         if not chosen:
-            raise DataError(f"{self.rows.name}: control {one.name!r}: {one.item!r} is no item; they are {names[:8]}")
+            raise DataError(
+                f"{self.rows.name}: control {one.name!r}: {one.item!r} is not an item; they are {names[:8]}"
+            )
         if len(chosen) > MOST_VALUES:
             raise DataError(
                 f"{self.rows.name}: control {one.name!r} has an effect for each of {len(chosen)} items; at most "

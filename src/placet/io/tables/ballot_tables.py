@@ -165,7 +165,7 @@ def _rank_columns(table: Table, rest: list[str], items: Sequence[Hashable] | Non
         row = int(np.argmax(filled[name] & ~(within[name] & (ranks[name] <= len(some)))))
         raise DataError(
             f"{table.name}: column {name!r} holds {rows.quote(name, row)} beside ranks; correct it, or say "
-            f'ignore={name!r} if it is no item, or layout="ranks" if any number is a rank'
+            f'ignore={name!r} if it is not an item, or layout="ranks" if any number is a rank'
         )
     first = np.nanmin(np.where([filled[name] for name in whole], [ranks[name] for name in whole], np.inf), axis=0)
     if ((first != 1) & np.isfinite(first)).any():

@@ -10,7 +10,7 @@ from placet.data import DataError
 if TYPE_CHECKING:
     from placet.io.tables.tables import Table
 
-COUNTS = ("weight", "count")  # optional columns that say how often a row counts
+COUNTS = ("weight", "count")  # optional columns with the weight (count) of each row
 # Columns that describe a row and are neither items nor features.
 ABOUT = frozenset(
     "id index row row_id unnamed0 timestamp date time datetime day month year created created_at updated_at "

@@ -120,7 +120,7 @@ def _one_hot(rows: TableRows, term: Term, values: Sequence[Floats]) -> dict[str,
 
 
 def _not_whole(rows: TableRows, name: str, row: int) -> str:
-    return f"{name} {rows.quote(name, row)} is no whole number"
+    return f"{name} {rows.quote(name, row)} is not a whole number"
 
 
 def read_times(rows: TableRows, name: str) -> Times:

@@ -41,4 +41,4 @@ def write_weights(error: EngineError, weights: Floats, constant: float, learned:
         json.dump(kept, file)
     os.replace(unfinished, path)
     error.checkpoint = path
-    error.args = (f"{error}; the best weights so far are in {path}: go on with start={path!r}",)
+    error.args = (f"{error}; the best weights so far are in {path}: continue with start={path!r}",)

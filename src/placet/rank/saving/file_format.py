@@ -78,7 +78,9 @@ def _place_of_digest(data: memoryview) -> int:
     """Offset of the digest, which is inside the header."""
     length = int.from_bytes(data[:8], "little")
     if len(data) < 9 or bytes(data[8:9]) != b"{" or length > len(data) - 8:
-        raise NotAModel("this is not a saved model, or it is damaged (it has no header of the length it says)")
+        raise NotAModel(
+            "this is not a model; placet train writes one (if it was one, it is damaged: its header is cut off)"
+        )
     if length > LONGEST_HEADER:
         raise NotAModel(f"this is not a saved model: its header has {length:,} bytes, more than {LONGEST_HEADER:,}")
     at = bytes(data[8 : 8 + length]).find(_BEFORE)
@@ -119,12 +121,12 @@ def _parse(text: bytes) -> dict[str, Any]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("a name occurs twice in one object")
     return found
 
 
 def _refuse(text: str) -> float:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _finite(text: str) -> float:

@@ -254,7 +254,7 @@ def check_params(kind: type, params: Mapping[str, Any]) -> None:
         raise DataError(f"{kind.__name__} has no parameters {unknown}; update Placet to read this model")
     for name, value in params.items():
         if not fits(value, hints.get(name, Any)):
-            raise DataError(f"{name}={value!r:.60} is no parameter of a {kind.__name__}, which takes {hints[name]}")
+            raise DataError(f"{name}={value!r:.60} is not a parameter of a {kind.__name__}, which takes {hints[name]}")
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -42,7 +42,7 @@ def save(path: str | os.PathLike[str], ranker: Any, kinds: Kinds) -> None:
     except OSError:
         raise
     except (TypeError, ValueError, KeyError) as error:
-        raise ValueError(f"this model cannot be saved: it holds what is not plain data ({error})") from None
+        raise ValueError(f"this model cannot be saved: it holds objects that are not plain data ({error})") from None
 
 
 class _Encoder:

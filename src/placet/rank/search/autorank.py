@@ -132,8 +132,8 @@ def autorank(
     rotate : bool
         With ``folds``, fit each candidate only once: the first without the first fold, the second without the second,
         and so on cyclically; its value is measured on the held-out fold.  The ``blend`` best are taken evenly from all
-        folds.  The same number of fits then covers ``folds`` times as many kinds of rankers.  If a candidate fails, its
-        fold has its turn again before others have theirs twice (after three failures in a row, it does not).
+        folds.  The same number of fits then covers ``folds`` times as many kinds of rankers.  If a candidate fails, the
+        next one takes its fold (unless three in a row have failed on it).
     random_state : int
         Seed of the splits, of random candidates and of the fits.
     progress : callable, optional

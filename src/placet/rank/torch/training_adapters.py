@@ -135,5 +135,5 @@ def _rows(entry: Any) -> list[int]:
         return [operator.index(row) for row in group]
     except TypeError:
         raise DataError(
-            f"entry {entry!r} of the permutation is no row number and no tuple of them; rows count from 0"
+            f"entry {entry!r} of the permutation is neither a row number nor a tuple of them; rows count from 0"
         ) from None

@@ -39,7 +39,9 @@ def split(path: str, reading: Mapping[str, Any], share: float, seed: int) -> tup
     """Split into training and validation queries: a random share of the queries is held out."""
     data, _ = load(path, reading)
     if not isinstance(data, Queries):
-        raise DataError("these are no graded rows with features; LETOR files and tables with a query and a grade are")
+        raise DataError(
+            "these are not graded rows with features, as in LETOR files and tables with a query and a grade"
+        )
     if len(data) < 2:
         raise DataError("one query cannot be split; bring two at least")
     rest, held_out = hold_out(len(data), share, np.random.default_rng(seed))
