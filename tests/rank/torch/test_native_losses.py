@@ -444,7 +444,9 @@ def test_a_permutation_becomes_grades():
     assert permutation_grades([{1, 2}, np.int64(0)], 4).tolist() == [1, 2, 2, 0]
     assert permutation_grades(torch.tensor([2, 0]), 3).tolist() == [1, 0, 2]
     for entry in (1.5, "a", (0, 1.5)):
-        with pytest.raises(DataError, match=f"entry {re.escape(repr(entry))} of the permutation is neither a row number"):
+        with pytest.raises(
+            DataError, match=f"entry {re.escape(repr(entry))} of the permutation is neither a row number"
+        ):
             permutation_grades([entry], 3)
     with pytest.raises(DataError, match="row 7 is not among the 5 rows"):
         permutation_grades([7], 5)
