@@ -21,7 +21,7 @@ INSIDE = {
     "aggregate": "places instances resample result likelihood pairs ballots mpm rules distance scores mixture"
     " consensus_door consensus_of_parts influence",
     "rank": "documents validation controls sklearn_conventions feature_tables tree_arrays onnx_export query_rows monotone"
-    " similarity saving probabilities ranker linear trees boosting listwise torch fusion clicks labels search",
+    " similarity saving probabilities ranker named_ranker linear trees boosting listwise torch fusion clicks labels search",
 }
 """The order of the folders and files inside a room; those of the other rooms are free."""
 

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import placet
 from placet.cli import app
-from placet.cli.common.console_output import json_text
 from placet.cli.common.terminal_tables import drawn_table
 from placet.io import escaping
+from placet.io.output.json_values import json_text
 from placet.report import consensus_page
 
 NAMES = [

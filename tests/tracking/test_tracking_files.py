@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from placet.cli.common.simulated_signals import simulate_ranked_signals
+from placet.cli.simulate import simulate_ranked_signals
 from placet.cli.track import track as track_command
 from placet.data import DataError
 from placet.simulate.signals import ranked_signals, simulated_path

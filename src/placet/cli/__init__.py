@@ -11,10 +11,12 @@ from placet.cli import (
     audit,
     compare,
     completion,
+    convert,
     demo,
     describe,
     diff,
     evaluate,
+    score,
     serve,
     simulate,
     track,
@@ -31,13 +33,13 @@ app = typer.Typer(
     help="Turn votes, ballots, ratings or search results into a ranking with confidence intervals.",
 )
 app.command("describe")(describe.describe)
-app.command("convert")(describe.convert)
+app.command("convert")(convert.convert)
 app.command("aggregate")(aggregate.aggregate)
 app.command("diff")(diff.diff)
 app.command("audit")(audit.audit)
 app.command("evaluate")(evaluate.evaluate)
 app.command("train")(train.train)
-app.command("score")(train.score)
+app.command("score")(score.score)
 app.command("compare")(compare.compare)
 app.add_typer(simulate.app, name="simulate")
 app.command("track")(track.track)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.common.consensus_output import WRITERS, result_json, show_result, show_tiers
-from placet.cli.common.console_output import LONG, check_suffix, parameters, progress_bar, say, show_json, value_of
+from placet.cli.common.consensus_output import show_result, show_tiers
+from placet.cli.common.console_output import LONG, check_suffix, progress_bar, say, show_json
 from placet.cli.common.default_method import check_defaults, default_method, default_note
 from placet.cli.common.model_options import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, check_drift, model_options
 from placet.cli.common.options import (
@@ -26,7 +26,7 @@ from placet.cli.common.options import (
 )
 from placet.cli.common.parts_option import InParts, OnDask, open_parts
 from placet.cli.common.provenance import origin, page_title
-from placet.cli.common.read_files import read_all, read_boards, read_parts
+from placet.cli.common.read_files import read_all, read_boards, read_slices
 from placet.cli.common.voter_groups import mixture_of, say_groups, split_parameters
 
 if TYPE_CHECKING:
@@ -83,8 +83,10 @@ def aggregate(
     """
     from placet.aggregate import consensus
     from placet.aggregate.consensus_door import check_method, expected_seconds
+    from placet.aggregate.result.result_files import WRITERS
     from placet.aggregate.scores.score_consensus import SCORE_METHODS
     from placet.data import Scores
+    from placet.data.parameters import parse_parameters
 
     if title and report is None:
         raise ValueError(f"--title {title!r} is the heading of a page; add --report PAGE.html")
@@ -93,7 +95,7 @@ def aggregate(
     check_reading(reading, [format] if format else ranked_formats(), "placet aggregate")
     show = show_tiers if tiers else show_result
     also, fitting = model_options(control or [], agents, drift, step)
-    params, mixed = split_parameters(groups, members, by, fitting | parameters(param or []))
+    params, mixed = split_parameters(groups, members, by, fitting | parse_parameters(param or []))
     if method:
         check_drift(drift, method)
         check_method(method, params)
@@ -145,6 +147,7 @@ def aggregate(
 
 def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, level: float, data: Any, show: Any) -> None:
     """Report notes that are not in ``known`` on stderr, and write the result where it is requested."""
+    from placet.aggregate.result.result_files import WRITERS, result_json
     from placet.io.files import bare_suffix
 
     for note in result.notes:
@@ -174,9 +177,10 @@ def check_scale(scale: str, anchor: str) -> None:
 
 def _in_points(result: Any, scale: str, anchor: str) -> Any:
     from placet.aggregate.result.scales import rescale
+    from placet.data.parameters import parse_value
 
     item, equals, points = anchor.rpartition("=")
-    value = value_of(points) if anchor else None
+    value = parse_value(points) if anchor else None
     if value is not None and not isinstance(value, int | float):
         if equals:
             raise ValueError(f"--anchor {anchor}: {points!r} is not a number; write --anchor ITEM=POINTS")
@@ -197,7 +201,7 @@ def _read(files: "list[Path]", by: str, format: str, options: dict[str, Any]) ->
 
     boards, others = read_boards(files)
     if not boards:
-        return (read_parts(files, by, format, options) if by else read_all(files, format, options)), None, None
+        return (read_slices(files, by, format, options) if by else read_all(files, format, options)), None, None
     if by or any(board.data is None or isinstance(board.data, Mapping) for board in boards):
         raise DataError(
             f"{files[0]}: this board cannot be updated: it has slices, or no votes; aggregate all files together"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.common.console_output import check_suffix, deliver, parameters, progress_bar, say
+from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say
 from placet.cli.common.options import (
     AsJson,
     FormatName,
@@ -16,7 +16,6 @@ from placet.cli.common.options import (
     ranked_formats,
     reads,
 )
-from placet.cli.common.read_files import ballots_of
 
 if TYPE_CHECKING:
     from placet.axioms import Audit, AuditSet, MethodAudit
@@ -51,11 +50,12 @@ def audit(
     from placet.aggregate.consensus_door import check_method
     from placet.axioms import MethodAudit
     from placet.axioms import audit as run
+    from placet.data.parameters import parse_parameters
     from placet.io.tables.column_names import split_names
 
     check_suffix(out)
     check_reading(reading, [format] if format else ranked_formats(), "placet audit")
-    values = parameters(param or [])
+    values = parse_parameters(param or [])
     check_method(method, values)
     if file is None:
         if not items.isdecimal() or int(items) < 2:
@@ -93,9 +93,9 @@ def _value(found: "Audit | AuditSet | MethodAudit") -> Any:
 
 def _read(file: Path, format: str, options: dict[str, Any]) -> Any:
     from placet.data import Comparisons, DataError, Rankings, Scores
-    from placet.io import read
+    from placet.io import read_files
 
-    data = ballots_of(read(file, format or None, **options))
+    data = read_files([file], format or None, **options)
     data = data.to_rankings() if isinstance(data, Scores) else data  # one ballot per task
     if not isinstance(data, Rankings | Comparisons):
         raise DataError(f"{file}: {type(data).__name__} cannot be audited; votes, ballots or ratings can")

@@ -1,25 +1,18 @@
-"""``placet describe`` and ``placet convert``."""
+"""``placet describe``: what files hold, and with --surprise which voters agree with the rest."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say
-from placet.cli.common.options import AsJson, FormatName, Out, check_target, complete_formats, reads
+from placet.cli.common.options import AsJson, FormatName, Out, reads
+from placet.cli.common.read_files import read_as_one
 
+if TYPE_CHECKING:
+    import polars as pl
 
-def read_files(files: Sequence[Path], format: str, options: dict[str, Any]) -> Any:
-    """Read the files as one dataset; the format they were read as is reported on stderr."""
-    from placet.io import read
-
-    source = files[0] if len(files) == 1 else list(files)
-    with progress_bar("reading"):
-        data = read(source, format or None, **options)
-    for note in getattr(data, "notes", ()):
-        say(note)
-    return data
+    from placet.data import Comparisons, Rankings
 
 
 @reads
@@ -42,12 +35,10 @@ def describe(
     check_suffix(out)
     if method and not surprise:
         raise ValueError("--method is for --surprise; placet aggregate ranks by a method")
-    data = read_files(files, format, reading)
+    data = read_as_one(files, format, reading)
     if surprise:
-        from placet.cli.common.surprise import surprise_table
-
         with progress_bar("voters"):
-            frame = surprise_table(data, method)
+            frame = _surprise_table(data, method)
         deliver(out, as_json, frame.columns, frame.rows(), frame.to_dicts())
         return
     from placet.metrics.interrater import describe_agreement
@@ -58,33 +49,45 @@ def describe(
     deliver(out, as_json, ["what", "value"], list(known.items()), known)
 
 
-@reads
-def convert(
-    source: Annotated[Path, typer.Argument(help="Any file that Placet reads.")],
-    target: Annotated[
-        Path | None, typer.Argument(callback=check_target, help="File to write; its ending chooses the format.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(callback=check_target, help="Same as TARGET.")] = None,
-    from_format: Annotated[
-        str,
-        typer.Option(
-            "--from", "--format", help="Format of the source; guessed if not given.", autocompletion=complete_formats
-        ),
-    ] = "",
-    to_format: Annotated[
-        str,
-        typer.Option("--to", help="Format of the target; by its ending if not given.", autocompletion=complete_formats),
-    ] = "",
-    *,
-    reading: dict[str, Any],
-) -> None:
-    """Read a file in one format and write it in another."""
-    from placet.io import write
+def _surprise_table(data: Any, method: str) -> "pl.DataFrame":
+    """A table with one row per voter, the most surprising first; its meaning is explained on stderr."""
+    import polars as pl
 
-    if (target is None) == (out is None):
-        raise ValueError("name one file to write: placet convert SOURCE TARGET, or --out TARGET")
-    to = target or out
-    data = read_files([source], from_format, reading)
-    with progress_bar("writing"):
-        write(data, to, format=to_format or None)  # type: ignore[arg-type]
-    say(f"{to}: {data!r}")
+    from placet.aggregate.influence import leave_one_out, surprise, voter_names
+    from placet.data import Comparisons, DataError, Rankings
+
+    if not isinstance(data, Rankings | Comparisons):
+        raise DataError(f"--surprise looks at ballots or votes, not at {type(data).__name__}")
+    chosen = method or ("bradley-terry" if isinstance(data, Comparisons) else "plackett-luce")
+    found, without = surprise(data, chosen), leave_one_out(data, chosen)
+    say(
+        f"{chosen}: about {found.share:.1%} of voters agree with the rest no more than chance would; evidence below 0 "
+        "is less than a random ballot has"
+    )
+    if without.decisive:
+        say(f"without any one of {len(without.decisive)} voters, {_names(without.winners)} would not come first")
+    first = [_names(names) for names in without.first]
+    columns: dict[str, Any] = {
+        "voter": voter_names(found.voters, len(found.count)),
+        "count": found.count,
+        "surprise": found.surprise,
+        "evidence": found.evidence,
+        "random": found.random,
+        "first_without": first,
+        "gap": without.gap,
+        "said": _ballot_texts(data),
+    }
+    return pl.DataFrame({k: v for k, v in columns.items() if v is not None}).sort("evidence", maintain_order=True)
+
+
+def _names(names: Any) -> str:
+    return " = ".join(map(str, names))
+
+
+def _ballot_texts(data: "Rankings | Comparisons") -> list[str] | None:
+    """The ballots as text, if each ballot is a voter."""
+    from placet.data import Rankings
+
+    if not isinstance(data, Rankings) or data.agent is not None:
+        return None
+    return [" > ".join(_names(entry) if isinstance(entry, tuple) else str(entry) for entry in o) for o in data.orders()]

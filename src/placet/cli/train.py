@@ -1,6 +1,5 @@
-"""``placet train`` and ``placet score``: rankers from files of graded rows."""
+"""``placet train``: a ranker from files of graded rows."""
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -9,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.common.console_output import deliver, parameters, progress_bar, say, value_of
+from placet.cli.common.console_output import deliver, progress_bar, say
 from placet.cli.common.feature_rows import (
-    CONTROL_HELP,
+    NO_READER,
+    READERS,
     check_control,
-    is_table,
-    read_table_to_score,
+    files_of,
+    read_subtopics,
     read_table_to_train,
+    rows_reader,
 )
 from placet.cli.common.options import (
     AsJson,
@@ -31,12 +32,13 @@ from placet.cli.common.options import (
 from placet.cli.common.parts_option import InParts, OnDask, open_parts
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
     from placet.data import Queries
-    from placet.io import MultiLabel
 
-NO_OPTIONS: Mapping[str, Any] = {}
+CONTROL_HELP = (
+    'A column of a table that may have moved the grades, such as the place at which a row was shown: "position", '
+    '"one-hot(position)", "shown - seen"; its effect is fitted beside the features and left out of the scores; may be '
+    "repeated."
+)
 
 
 @reads
@@ -90,7 +92,10 @@ def train(
     reading: dict[str, Any],
 ) -> None:
     """Train a ranker and save it.  Ctrl-C keeps the best model so far."""
-    given = parameters(param or []) | ({"loss_params": parameters(loss_param)} if loss_param else {})
+    from placet.data.parameters import parse_parameters
+    from placet.rank.named_ranker import make_ranker
+
+    given = parse_parameters(param or []) | ({"loss_params": parse_parameters(loss_param)} if loss_param else {})
     kind = "linear" if check_ranker(ranker) == "auto" else ranker
     read_rows = _reader(kind, relation, judged, reading)
     model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed)
@@ -148,170 +153,6 @@ def _deliver_model(model: Any, save: Path, about: dict[str, Any], n_queries: int
     deliver(None, as_json, ["what", "value"], rows, present | ({"controls": effects} if effects else {}))
 
 
-@reads
-def score(
-    model: Annotated[Path, typer.Argument(help="A model that placet train (or .save) wrote.")],
-    file: Annotated[
-        Path, typer.Argument(help="Rows with features: LETOR / svmlight, CSV, Parquet; or extreme classification.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(callback=check_target, help="Write the scores to a file instead of stdout.")
-    ] = None,
-    k: Annotated[int, typer.Option("-k", help="Of a ranker of labels: how many labels to propose for each point.")] = 5,
-    relation: Relations = None,
-    run: Annotated[str, typer.Option(help="Write a TREC run with this tag, of documents named by #docid.")] = "",
-    *,
-    reading: dict[str, Any],
-) -> None:
-    """Score rows: one number per line, in the order of the file; higher is better.
-
-    With --run TAG the scores are a TREC run, which placet evaluate accepts with qrels.  A ranker of labels writes a
-    header ``points labels``, then for each point ``label:score ...``, best first.
-    """
-    from placet.io import write_label_scores
-    from placet.io.files import write_lines
-    from placet.rank import load
-
-    ranker = load(model)
-    with progress_bar("scoring"):
-        read_rows = rows_reader(ranker.learns_from, files_of(relation), reading)
-        if is_table(file) and not relation and ranker.learns_from not in FORMATS_READ:
-            rows: Any = read_table_to_score(file, ranker, reading, run)
-        else:
-            rows = read_rows(file, ranker.n_features_in_)
-        if ranker.learns_from == "labels":
-            write_label_scores(ranker.top(rows.X, k).matrix(), sys.stdout if out is None else out)
-            return
-        scores = ranker.predict(rows)
-        lines = run_lines(file, rows, scores, run) if run else map(repr, rows.restore(scores).tolist())
-    if out is not None:
-        write_lines(out, lines)
-    else:
-        for line in lines:
-            print(line)
-
-
-def run_lines(file: Path, rows: "Queries", scores: Any, tag: str) -> Iterator[str]:
-    """Lines ``topic Q0 document rank score tag``, best first in every query."""
-    import numpy as np
-
-    from placet.data import DataError
-    from placet.io.sparse.letor import read_document_names
-
-    names = read_document_names(file)
-    nameless = sum(name is None for name in names)
-    if nameless or not tag or tag.split() != [tag]:
-        what = f"{nameless} rows have no document name (#docid = name)" if nameless else f"the tag {tag!r} has blanks"
-        raise DataError(f"{file}: a TREC run cannot be written: {what}")
-    return (
-        f"{rows.qid[q]} Q0 {names[int(rows.row[r])]} {place} {float(scores[r])!r} {tag}"
-        for q in range(len(rows))
-        for place, r in enumerate(
-            rows.offsets[q] + np.argsort(-scores[rows.offsets[q] : rows.offsets[q + 1]], kind="stable"), 1
-        )
-    )
-
-
-def read_queries(
-    path: Path,
-    n_features: int | None = None,
-    relations: "Mapping[str, Path] | None" = None,
-    options: Mapping[str, Any] = NO_OPTIONS,
-) -> "Queries":
-    """Read graded rows with features; sparse text that omits its last features is widened to ``n_features``."""
-    from dataclasses import replace
-
-    from scipy.sparse import csr_matrix
-
-    from placet.data import DataError, Queries
-    from placet.io import read, read_letor
-
-    rows = read_letor(path, relations=relations, **options) if relations else read(path, **options)
-    if not isinstance(rows, Queries):
-        raise DataError(
-            f"{path}: these are {type(rows).__name__}, not rows with features; give LETOR / svmlight text, "
-            "or a table with --qid and --label"
-        )
-    for note in rows.notes if relations or rows.features is not None else ():
-        say(note)
-    if n_features is None or rows.n_features == n_features:
-        return rows
-    if rows.n_features < n_features and isinstance(rows.X, csr_matrix):
-        X = rows.X
-        return replace(rows, X=csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features)))
-    raise DataError(f"{path}: its rows have {rows.n_features} features; {n_features} are expected")
-
-
-def read_subtopics(
-    path: Path,
-    n_features: int | None = None,
-    relations: "Mapping[str, Path] | None" = None,
-    options: Mapping[str, Any] = NO_OPTIONS,
-    *,
-    judged: Path,
-) -> "tuple[Queries, csr_matrix]":
-    """Read rows with features, and the judgments of their documents (rows, subtopics)."""
-    from placet.io import read_qrels
-    from placet.io.judged_scores import judge_subtopics
-    from placet.io.sparse.letor import read_document_names
-
-    rows = read_queries(path, n_features, relations, options)
-    names = read_document_names(path)
-    return rows, judge_subtopics(rows, [names[k] for k in rows.row.tolist()], read_qrels(judged))
-
-
-def files_of(relation: list[str] | None) -> dict[str, Path]:
-    """Parse name=FILE texts; each name may be given only once."""
-    found: dict[str, Path] = {}
-    for text in relation or ():
-        name, equals, file = text.partition("=")
-        if not equals or not file or name in found:
-            raise ValueError(f"--relation {text!r} is not name=FILE, each name once")
-        found[name] = Path(file)
-    return found
-
-
-def read_documents(path: Path, n_features: int | None = None, options: Mapping[str, Any] = NO_OPTIONS) -> "MultiLabel":
-    """Read points with features and labels from extreme classification text, which states the numbers of both."""
-    from placet.data import DataError
-    from placet.io import read_xmc
-
-    documents = read_xmc(path, **options)
-    if n_features is not None and documents.X.shape[1] != n_features:
-        raise DataError(f"{path}: its points have {documents.X.shape[1]} features; {n_features} are expected")
-    return documents
-
-
-def read_rank_lists(path: Path, n_engines: int | None = None, options: Mapping[str, Any] = NO_OPTIONS) -> "Queries":
-    """Read ranks by engines from LETOR rank aggregation text; NaN if an engine did not list a document."""
-    from placet.data import DataError, Queries
-    from placet.io import LetorAgg, read
-
-    lists = read(path, **options)
-    if not isinstance(lists, LetorAgg):
-        raise DataError(f"{path}: these are {type(lists).__name__}, not rank lists; give LETOR rank aggregation text")
-    if n_engines is not None and lists.rank.shape[1] != n_engines:
-        raise DataError(f"{path}: its rows have {lists.rank.shape[1]} engines; {n_engines} are expected")
-    return Queries(lists.rank, lists.grade, lists.offsets, qid=lists.qid, row=lists.row)  # type: ignore[arg-type]
-
-
-READERS: dict[str, Callable[..., Any]] = {
-    "queries": read_queries,
-    "labels": read_documents,
-    "rank lists": read_rank_lists,
-}
-"""What a ranker learns from -> the function that reads its files."""
-
-FORMATS_READ = {"labels": ["xmc"], "rank lists": ["letor-agg"]}
-"""The formats of these files, if they are not rows with features."""
-
-NO_READER = {
-    "subtopics": "rows that are judged for subtopics; give TREC diversity qrels with --judged FILE",
-    "rankers": "rankers to blend; use --ranker auto with --param blend=K, or placet.rank.Blend in Python",
-}
-"""What the other rankers need that cannot be read from one file."""
-
-
 def _reader(
     name: str, relation: list[str] | None, judged: Path | None, options: Mapping[str, Any]
 ) -> Callable[[Path, int | None], Any]:
@@ -328,60 +169,12 @@ def _reader(
     return rows_reader(learns_from, relations, options)
 
 
-def rows_reader(
-    learns_from: str, relations: dict[str, Path], options: Mapping[str, Any] = NO_OPTIONS
-) -> Callable[[Path, int | None], Any]:
-    """The function that reads the files of a ranker, with the options that its formats accept."""
-    read_rows = READERS.get(learns_from, read_queries)
-    formats = FORMATS_READ.get(learns_from, ["letor"] if relations else ["letor", "features"])
-    check_reading(options, formats, f"a ranker of {learns_from}" + (" with --relation" if relations else ""))
-    if not relations:
-        return partial(read_rows, options=options)
-    if read_rows is not read_queries:
-        raise ValueError(f"--relation joins rows with features; this ranker learns from {learns_from}")
-    return partial(read_queries, relations=relations, options=options)
-
-
 def _n_features(rows: Any) -> int:
     return int((rows[0] if isinstance(rows, tuple) else rows).X.shape[1])
 
 
 def _n_queries(rows: Any) -> int:
     return len(rows[0] if isinstance(rows, tuple) else rows)
-
-
-def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Any:
-    """An unfitted ranker; an unknown parameter raises a ``ValueError`` that lists the known ones."""
-    from placet.data.parameters import check_parameters
-    from placet.rank.ranker import ranker_class
-
-    kind = ranker_class(name)
-    defaults = kind().get_params(deep=False)
-    unknown = sorted(set(given) - set(defaults))
-    if unknown:
-        raise ValueError(f"--param {unknown[0]} is unknown to {kind.__name__}; choose from {sorted(defaults)}")
-    for option, value in (("loss", loss), ("metric", metric)):
-        if value and option not in defaults:
-            raise ValueError(f"--{option} {value}: {kind.__name__} has none to choose")
-    common = {key: value for key, value in (("loss", loss), ("metric", metric)) if value} | {"random_state": seed}
-    common = {key: value for key, value in common.items() if key in defaults}
-    values = {key: _value(key, value, defaults[key]) for key, value in given.items()}
-    check_parameters(kind, values, kind.__name__)
-    return kind(**{**common, **values})
-
-
-def _value(name: str, value: Any, default: Any) -> Any:
-    """A parameter from the command line: commas separate several values; a base may be a saved model."""
-    from placet.rank import load
-    from placet.rank.monotone import directions_from_text
-
-    if name == "base" and isinstance(value, str) and Path(value).is_file():
-        return load(value)
-    if name == "monotone" and isinstance(value, str | int | float):
-        return directions_from_text(str(value))
-    if isinstance(value, str) and (isinstance(default, tuple) or ("," in value and "(" not in value)):
-        return tuple(value_of(part.strip()) for part in value.split(","))
-    return value
 
 
 def _choose_ranker(

@@ -1,14 +1,15 @@
-"""Validation of method parameters against function signatures and annotations, before any work is done."""
+"""Parameters by name: parsed from ``name=value`` texts, and checked against signatures before any work is done."""
 
 import inspect
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from placet.data.errors import one_of
 
+_CONSTANTS = {"true": True, "false": False, "none": None}
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"}
 
 
@@ -79,3 +80,30 @@ def describe_hint(hint: Any) -> str:
         for one in parts
     ]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
+    """Parse ``name=value`` texts; values are numbers, true/false/none, or text.
+
+    >>> parse_parameters(["ties=davidson", "max-iter=20", "prior=none"])
+    {'ties': 'davidson', 'max_iter': 20, 'prior': None}
+    """
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise ValueError(f"{pair!r} is not of the form name=value")
+        values[name.strip().replace("-", "_")] = parse_value(text.strip() or text)
+    return values
+
+
+def parse_value(text: str) -> Any:
+    """A number, true, false, none, or the text itself."""
+    if text.lower() in _CONSTANTS:
+        return _CONSTANTS[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

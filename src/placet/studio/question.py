@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placet.aggregate.result.uncertainty import check_level
-from placet.cli.common.console_output import value_of
+from placet.data.parameters import parse_value
 from placet.studio.file_lists import paths_of, source_of
 
 LEVEL = 0.95
@@ -30,7 +30,7 @@ class Question:
     @classmethod
     def from_query(cls, query: Mapping[str, str], agents: list[str], reading: dict[str, Any]) -> "Question":
         """Parse the query of a URL; ``p.name`` are parameters of the method."""
-        params = {key[2:]: value_of(text) for key, text in query.items() if key.startswith("p.") and text != ""}
+        params = {key[2:]: parse_value(text) for key, text in query.items() if key.startswith("p.") and text != ""}
         level, bootstrap = float(query.get("level") or LEVEL), int(query.get("bootstrap") or 0)
         check_level(level)
         if not 0 <= bootstrap <= 10_000:

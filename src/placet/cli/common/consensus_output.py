@@ -1,36 +1,16 @@
-"""Output of a consensus: a table, JSON that can be updated later, a TREC run."""
+"""A consensus on stdout: all items, or the best of the first instances on a terminal, or tiers."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placet.cli.common.console_output import json_text, progress_bar, say, show_table
-from placet.cli.common.model_options import extras_json
+from placet.cli.common.console_output import progress_bar, say, show_table
 
 if TYPE_CHECKING:
     from placet.aggregate import Consensus, ConsensusSet
     from placet.cli.common.terminal_tables import Bar
 
 SHOWN_INSTANCES, SHOWN_ITEMS = 20, 10
-
-
-def result_json(result: "Consensus | ConsensusSet", level: float, data: Any = None) -> dict[str, object]:
-    """A result as JSON: the table, the notes, and what `placet.aggregate.result.boards` needs to update it."""
-    from placet.aggregate import Groups
-    from placet.aggregate.result.boards import board_dict
-
-    rows = result.to_frame(level).to_dicts()
-    if isinstance(result, Groups):
-        return {"method": result.method, "notes": list(result.notes), "ranking": rows, **result.to_dict()}
-    board = board_dict(result, data)
-    state = {name: board.pop(name) for name in ("state", "data") if name in board}
-    answer: dict[str, object] = {**board, "notes": list(result.notes), "ranking": rows}
-    answer |= extras_json(result)
-    if record := getattr(result, "extras", {}).get("record"):
-        answer["record"] = record.to_dict()
-    return answer | state
 
 
 def show_result(result: "Consensus | ConsensusSet", level: float) -> None:
@@ -89,34 +69,3 @@ def show_tiers(result: "Consensus | ConsensusSet", level: float) -> None:
             rows.append(row if name is None else [str(name), *row])
             first = last + 1
     show_table(head if not isinstance(result, ConsensusSet) else [result.by, *head], rows)
-
-
-def _write_run(out: Path, result: "Consensus | ConsensusSet", level: float, data: Any = None) -> None:
-    from placet.io import write_trec_run
-
-    write_trec_run(result.to_rankings(), out, tag=result.method)
-
-
-def _write_json(out: Path, result: "Consensus | ConsensusSet", level: float, data: Any = None) -> None:
-    from placet.io.files import writing
-
-    with writing(out) as file:
-        file.write(json_text(result_json(result, level, data)).encode() + b"\n")
-
-
-def _write_table(out: Path, result: "Consensus | ConsensusSet", level: float, data: Any = None) -> None:
-    from placet.io.tables.tables import write_table
-
-    frame = result.to_frame(level)
-    write_table(out, frame.to_dict())
-
-
-WRITERS: "dict[str, Callable[..., None]]" = {
-    ".run": _write_run,
-    ".csv": _write_table,
-    ".tsv": _write_table,
-    ".json": _write_json,
-    ".jsonl": _write_table,
-    ".parquet": _write_table,
-}
-"""Suffix -> the function that writes a result: a TREC run, or the table."""

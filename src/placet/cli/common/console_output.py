@@ -1,6 +1,5 @@
-"""Command-line input and output: name=value texts; tables and JSON on stdout or in a file, messages on stderr."""
+"""Output of commands: tables and JSON on stdout or in a file, messages and progress on stderr."""
 
-import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -58,14 +57,9 @@ def progress_bar(words: str, after: float = LONG) -> Iterator[Callable[..., None
 
 def show_json(value: Any) -> None:
     """Print JSON on stdout; NaN becomes null."""
+    from placet.io.output.json_values import json_text
+
     print(json_text(value))
-
-
-def json_text(value: Any) -> str:
-    """A value as JSON text; NaN becomes null."""
-    from placet.io.escaping import in_json
-
-    return in_json(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
 def check_suffix(out: Path | None, suffixes: Sequence[str] = TABLE_SUFFIXES) -> None:
@@ -88,6 +82,7 @@ def deliver(
         show_json(objects) if as_json else show_table(head, rows)
         return
     from placet.io.files import bare_suffix, writing
+    from placet.io.output.json_values import json_text
     from placet.io.tables.tables import write_table
 
     check_suffix(out)
@@ -132,40 +127,3 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequen
 def _text(value: Any) -> str:
     """A value in full precision; empty for None."""
     return "" if value is None else str(value)
-
-
-def plain(value: Any) -> Any:
-    """Convert to JSON types: NumPy numbers become numbers, NaN becomes null, keys become text."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and value != value:
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
-
-
-def parameters(pairs: list[str]) -> dict[str, Any]:
-    """Parse ``name=value`` texts; values are numbers, true/false/none, or text."""
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise ValueError(f"{pair!r} is not of the form name=value")
-        values[name.strip().replace("-", "_")] = value_of(text.strip() or text)
-    return values
-
-
-def value_of(text: str) -> Any:
-    """A number, true, false, none, or the text itself."""
-    plain = {"true": True, "false": False, "none": None}
-    if text.lower() in plain:
-        return plain[text.lower()]
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text

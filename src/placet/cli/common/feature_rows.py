@@ -1,14 +1,21 @@
-"""Read tables of rows: to train on with controls, or to score, with features matched to the ranker's by name."""
+"""Read the rows that a ranker learns from or scores: queries, labels, rank lists; tables by the names of features."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placet.cli.common.console_output import say
+from placet.cli.common.options import check_reading
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from placet.data import Queries
+    from placet.io import MultiLabel
+
+NO_OPTIONS: Mapping[str, Any] = {}
 
 
 def is_table(file: Path) -> bool:
@@ -17,13 +24,6 @@ def is_table(file: Path) -> bool:
     from placet.io.tables.tables import SUFFIXES
 
     return bare_suffix(file) in SUFFIXES
-
-
-CONTROL_HELP = (
-    'A column of a table that may have moved the grades, such as the place at which a row was shown: "position", '
-    '"one-hot(position)", "shown - seen"; its effect is fitted beside the features and left out of the scores; may be '
-    "repeated."
-)
 
 
 def check_control(ranker: str, control: Sequence[str], file: Path, *others: tuple[str, object]) -> None:
@@ -94,3 +94,117 @@ def read_known_features(
             f"the columns are {table.names[:20]}"
         )
     return rows
+
+
+def read_queries(
+    path: Path,
+    n_features: int | None = None,
+    relations: "Mapping[str, Path] | None" = None,
+    options: Mapping[str, Any] = NO_OPTIONS,
+) -> "Queries":
+    """Read graded rows with features; sparse text that omits its last features is widened to ``n_features``."""
+    from dataclasses import replace
+
+    from scipy.sparse import csr_matrix
+
+    from placet.data import DataError, Queries
+    from placet.io import read, read_letor
+
+    rows = read_letor(path, relations=relations, **options) if relations else read(path, **options)
+    if not isinstance(rows, Queries):
+        raise DataError(
+            f"{path}: these are {type(rows).__name__}, not rows with features; give LETOR / svmlight text, "
+            "or a table with --qid and --label"
+        )
+    for note in rows.notes if relations or rows.features is not None else ():
+        say(note)
+    if n_features is None or rows.n_features == n_features:
+        return rows
+    if rows.n_features < n_features and isinstance(rows.X, csr_matrix):
+        X = rows.X
+        return replace(rows, X=csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features)))
+    raise DataError(f"{path}: its rows have {rows.n_features} features; {n_features} are expected")
+
+
+def read_subtopics(
+    path: Path,
+    n_features: int | None = None,
+    relations: "Mapping[str, Path] | None" = None,
+    options: Mapping[str, Any] = NO_OPTIONS,
+    *,
+    judged: Path,
+) -> "tuple[Queries, csr_matrix]":
+    """Read rows with features, and the judgments of their documents (rows, subtopics)."""
+    from placet.io import read_qrels
+    from placet.io.judged_scores import judge_subtopics
+    from placet.io.sparse.letor import read_document_names
+
+    rows = read_queries(path, n_features, relations, options)
+    names = read_document_names(path)
+    return rows, judge_subtopics(rows, [names[k] for k in rows.row.tolist()], read_qrels(judged))
+
+
+def files_of(relation: list[str] | None) -> dict[str, Path]:
+    """Parse name=FILE texts; each name may be given only once."""
+    found: dict[str, Path] = {}
+    for text in relation or ():
+        name, equals, file = text.partition("=")
+        if not equals or not file or name in found:
+            raise ValueError(f"--relation {text!r} is not name=FILE, each name once")
+        found[name] = Path(file)
+    return found
+
+
+def read_documents(path: Path, n_features: int | None = None, options: Mapping[str, Any] = NO_OPTIONS) -> "MultiLabel":
+    """Read points with features and labels from extreme classification text, which states the numbers of both."""
+    from placet.data import DataError
+    from placet.io import read_xmc
+
+    documents = read_xmc(path, **options)
+    if n_features is not None and documents.X.shape[1] != n_features:
+        raise DataError(f"{path}: its points have {documents.X.shape[1]} features; {n_features} are expected")
+    return documents
+
+
+def read_rank_lists(path: Path, n_engines: int | None = None, options: Mapping[str, Any] = NO_OPTIONS) -> "Queries":
+    """Read ranks by engines from LETOR rank aggregation text; NaN if an engine did not list a document."""
+    from placet.data import DataError, Queries
+    from placet.io import LetorAgg, read
+
+    lists = read(path, **options)
+    if not isinstance(lists, LetorAgg):
+        raise DataError(f"{path}: these are {type(lists).__name__}, not rank lists; give LETOR rank aggregation text")
+    if n_engines is not None and lists.rank.shape[1] != n_engines:
+        raise DataError(f"{path}: its rows have {lists.rank.shape[1]} engines; {n_engines} are expected")
+    return Queries(lists.rank, lists.grade, lists.offsets, qid=lists.qid, row=lists.row)  # type: ignore[arg-type]
+
+
+READERS: dict[str, Callable[..., Any]] = {
+    "queries": read_queries,
+    "labels": read_documents,
+    "rank lists": read_rank_lists,
+}
+"""What a ranker learns from -> the function that reads its files."""
+
+FORMATS_READ = {"labels": ["xmc"], "rank lists": ["letor-agg"]}
+"""The formats of these files, if they are not rows with features."""
+
+NO_READER = {
+    "subtopics": "rows that are judged for subtopics; give TREC diversity qrels with --judged FILE",
+    "rankers": "rankers to blend; use --ranker auto with --param blend=K, or placet.rank.Blend in Python",
+}
+"""What the other rankers need that cannot be read from one file."""
+
+
+def rows_reader(
+    learns_from: str, relations: dict[str, Path], options: Mapping[str, Any] = NO_OPTIONS
+) -> Callable[[Path, int | None], Any]:
+    """The function that reads the files of a ranker, with the options that its formats accept."""
+    read_rows = READERS.get(learns_from, read_queries)
+    formats = FORMATS_READ.get(learns_from, ["letor"] if relations else ["letor", "features"])
+    check_reading(options, formats, f"a ranker of {learns_from}" + (" with --relation" if relations else ""))
+    if not relations:
+        return partial(read_rows, options=options)
+    if read_rows is not read_queries:
+        raise ValueError(f"--relation joins rows with features; this ranker learns from {learns_from}")
+    return partial(read_queries, relations=relations, options=options)

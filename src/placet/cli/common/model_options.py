@@ -1,12 +1,7 @@
-"""Options of ``placet aggregate`` for controls, raters and drift, and what they add to its result."""
+"""Options of ``placet aggregate`` for controls, raters and drift."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from placet.cli.common.console_output import value_of
-
-if TYPE_CHECKING:
-    from placet.aggregate import Consensus, ConsensusSet
+from typing import Any
 
 CONTROL_HELP = (
     'A column that may have moved votes or ballots: "bold", "length_a - length_b", "one-hot(position)", "age * tea" (a '
@@ -21,10 +16,12 @@ STEP_HELP = 'Length of a time step, such as "1y", "6m", "2w", "30d", or a number
 
 def model_options(control: Sequence[str], agents: str, drift: str, step: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of the reader and parameters of the model; those given by -r and -p take precedence."""
+    from placet.data.parameters import parse_value
+
     reading: dict[str, Any] = {"control": list(control)} if control else {}
-    moving = {"drift": value_of(drift)} if drift else {}
+    moving = {"drift": parse_value(drift)} if drift else {}
     if step:
-        moving["step"] = value_of(step)
+        moving["step"] = parse_value(step)
     if not agents:
         return reading, moving
     from placet.aggregate.likelihood.raters import parse_kinds
@@ -41,12 +38,3 @@ def check_drift(drift: str, method: str) -> None:
         raise ValueError(
             f"--drift {drift} is for votes on pairs (--method bradley-terry); scores of {method} do not move"
         )
-
-
-def extras_json(result: "Consensus | ConsensusSet") -> dict[str, object]:
-    """The parts of a result other than the ranking, for JSON."""
-    extras = getattr(result, "extras", {})
-    found = {name: extras[name].to_frame().to_dicts() for name in ("controls", "agents") if name in extras}
-    if "history" in extras:
-        found["history"] = extras["history"].to_frame(range(len(extras["history"].items))).to_dicts()
-    return found

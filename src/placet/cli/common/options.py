@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from placet.cli.common.console_output import parameters
-
 READ_HELP = "name=value, passed to the reader of --format, such as the name of a column."
 
 
@@ -163,12 +161,13 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
 def reading_options(said: dict[str, Any]) -> dict[str, Any]:
     """Convert command-line options to those of ``placet.io.read``; names of items and columns become lists."""
+    from placet.data.parameters import parse_parameters
     from placet.io.tables.column_names import split_names
 
     options = {name: said[name] for name in _COLUMNS if said.get(name)}
     if said["on_error"] != "raise":
         options["on_error"] = said["on_error"]
-    others = parameters(said["read"] or [])
+    others = parse_parameters(said["read"] or [])
     for name, value in others.items():
         if options.setdefault(name, value) != value:
             raise ValueError(

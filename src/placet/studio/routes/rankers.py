@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from placet.cli.common.console_output import value_of
+from placet.data.parameters import parse_value
 from placet.studio.pages import page
 from placet.studio.routes.common import body_of, dataset_of, jobs_of, start_job, store_of
 
@@ -70,7 +70,7 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     seed = values.get("seed", 0)
     if not isinstance(seed, int):
         raise HTTPException(400, f"seed must be a whole number, not {seed!r}")
-    given = {name: value_of(text) for name, text in params.items() if text != ""}
+    given = {name: parse_value(text) for name, text in params.items() if text != ""}
     return {**texts, "metric": texts["metric"] or "ndcg@10", "params": given, "validation": share, "seed": seed}
 
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.consensus_door import expected_seconds
+from placet.aggregate.result.result_files import WRITERS, extras_json
 from placet.aggregate.result.separation import MOST_PAIRED
-from placet.cli.common.consensus_output import WRITERS, result_json
-from placet.cli.common.console_output import plain, value_of
 from placet.cli.common.default_method import default_method
-from placet.cli.common.model_options import extras_json
 from placet.data import Comparisons, DataError, Rankings, Scores
+from placet.data.parameters import parse_value
 from placet.io.output.numbers import percent
 from placet.report import write_consensus_page
 from placet.report.slice_comparison import write_slices_page
@@ -142,7 +141,7 @@ def _at(c: Consensus, when: str) -> Consensus:
     """The board at another time, if one is requested."""
     if not when:
         return c
-    number = value_of(when)
+    number = parse_value(when)
     return c.at(when if isinstance(number, str) else number)
 
 
@@ -302,9 +301,6 @@ def export(progress: Any, *, path: str, question: Mapping[str, Any], kind: str, 
     """The result as a file: the page of the report, CSV, JSON, Parquet or a TREC run, as written by the command."""
     asked = Question.from_json(question)
     found = shown_board(path, asked, progress) if asked.at else answer(path, asked, progress)
-    if kind == "json":
-        text = json.dumps(plain(result_json(found, asked.level, asked_data(path, asked))), indent=2, ensure_ascii=False)
-        return text.encode("utf-8", "replace") + b"\n"
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / f"board.{kind}"
         if kind != "html":

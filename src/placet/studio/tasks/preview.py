@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from placet.cli.common.read_files import ballots_of
 from placet.data import Comparisons, DataError, Queries, Rankings, Scores
-from placet.io import FORMATS, read, read_slices
+from placet.io import FORMATS, read_files, read_slices
 from placet.io.battles import find_layout
 from placet.io.features import LABELS, QIDS
 from placet.io.files import NamedBytes, bare_suffix, first_lines, peek
@@ -98,9 +97,8 @@ def load(path: str, reading: Mapping[str, Any], by: str = "") -> tuple[Any, list
     if key not in _DATA:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            source = source_of(path)
-            data = read_slices(source, by, **reading) if by else read(source, **reading)
-        _DATA[key] = ballots_of(data), [str(warning.message) for warning in caught]
+            data = read_slices(source_of(path), by, **reading) if by else read_files(paths_of(path), **reading)
+        _DATA[key] = data, [str(warning.message) for warning in caught]
         while len(_DATA) > MOST_KEPT:
             _DATA.popitem(last=False)
     _DATA.move_to_end(key)

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from placet.cli.train import make_ranker
 from placet.data import DataError, Queries
 from placet.data.arrays import hold_out
 from placet.losses import LOSSES
 from placet.metrics import compare, summary
 from placet.metrics import metric as metric_of
 from placet.rank import load as load_model
+from placet.rank.named_ranker import make_ranker
 from placet.rank.ranker import ranker_class
 from placet.studio.tasks.catalog import controls
 from placet.studio.tasks.preview import load

@@ -1,0 +1,79 @@
+"""``placet score``: scores of rows by a saved ranker."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from placet.cli.common.console_output import progress_bar
+from placet.cli.common.feature_rows import FORMATS_READ, files_of, is_table, read_table_to_score, rows_reader
+from placet.cli.common.options import Relations, check_target, reads
+
+if TYPE_CHECKING:
+    from placet.data import Queries
+
+
+@reads
+def score(
+    model: Annotated[Path, typer.Argument(help="A model that placet train (or .save) wrote.")],
+    file: Annotated[
+        Path, typer.Argument(help="Rows with features: LETOR / svmlight, CSV, Parquet; or extreme classification.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(callback=check_target, help="Write the scores to a file instead of stdout.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="Of a ranker of labels: how many labels to propose for each point.")] = 5,
+    relation: Relations = None,
+    run: Annotated[str, typer.Option(help="Write a TREC run with this tag, of documents named by #docid.")] = "",
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Score rows: one number per line, in the order of the file; higher is better.
+
+    With --run TAG the scores are a TREC run, which placet evaluate accepts with qrels.  A ranker of labels writes a
+    header ``points labels``, then for each point ``label:score ...``, best first.
+    """
+    from placet.io import write_label_scores
+    from placet.io.files import write_lines
+    from placet.rank import load
+
+    ranker = load(model)
+    with progress_bar("scoring"):
+        read_rows = rows_reader(ranker.learns_from, files_of(relation), reading)
+        if is_table(file) and not relation and ranker.learns_from not in FORMATS_READ:
+            rows: Any = read_table_to_score(file, ranker, reading, run)
+        else:
+            rows = read_rows(file, ranker.n_features_in_)
+        if ranker.learns_from == "labels":
+            write_label_scores(ranker.top(rows.X, k).matrix(), sys.stdout if out is None else out)
+            return
+        scores = ranker.predict(rows)
+        lines = run_lines(file, rows, scores, run) if run else map(repr, rows.restore(scores).tolist())
+    if out is not None:
+        write_lines(out, lines)
+    else:
+        for line in lines:
+            print(line)
+
+
+def run_lines(file: Path, rows: "Queries", scores: Any, tag: str) -> Iterator[str]:
+    """Lines ``topic Q0 document rank score tag``, best first in every query."""
+    import numpy as np
+
+    from placet.data import DataError
+    from placet.io.sparse.letor import read_document_names
+
+    names = read_document_names(file)
+    nameless = sum(name is None for name in names)
+    if nameless or not tag or tag.split() != [tag]:
+        what = f"{nameless} rows have no document name (#docid = name)" if nameless else f"the tag {tag!r} has blanks"
+        raise DataError(f"{file}: a TREC run cannot be written: {what}")
+    return (
+        f"{rows.qid[q]} Q0 {names[int(rows.row[r])]} {place} {float(scores[r])!r} {tag}"
+        for q in range(len(rows))
+        for place, r in enumerate(
+            rows.offsets[q] + np.argsort(-scores[rows.offsets[q] : rows.offsets[q + 1]], kind="stable"), 1
+        )
+    )

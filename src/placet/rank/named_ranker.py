@@ -1,0 +1,36 @@
+"""A ranker by its short name, with parameters as a command or a page gives them."""
+
+from pathlib import Path
+from typing import Any
+
+from placet.data.parameters import check_parameters, parse_value
+from placet.rank.monotone import directions_from_text
+from placet.rank.ranker import Ranker, load, ranker_class
+
+
+def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Ranker:
+    """An unfitted ranker; an unknown parameter raises a ``ValueError`` that lists the known ones."""
+    kind = ranker_class(name)
+    defaults = kind().get_params(deep=False)
+    unknown = sorted(set(given) - set(defaults))
+    if unknown:
+        raise ValueError(f"--param {unknown[0]} is unknown to {kind.__name__}; choose from {sorted(defaults)}")
+    for option, value in (("loss", loss), ("metric", metric)):
+        if value and option not in defaults:
+            raise ValueError(f"--{option} {value}: {kind.__name__} has none to choose")
+    common = {key: value for key, value in (("loss", loss), ("metric", metric)) if value} | {"random_state": seed}
+    common = {key: value for key, value in common.items() if key in defaults}
+    values = {key: _value(key, value, defaults[key]) for key, value in given.items()}
+    check_parameters(kind, values, kind.__name__)
+    return kind(**{**common, **values})
+
+
+def _value(name: str, value: Any, default: Any) -> Any:
+    """A parameter from the command line: commas separate several values; a base may be a saved model."""
+    if name == "base" and isinstance(value, str) and Path(value).is_file():
+        return load(value)
+    if name == "monotone" and isinstance(value, str | int | float):
+        return directions_from_text(str(value))
+    if isinstance(value, str) and (isinstance(default, tuple) or ("," in value and "(" not in value)):
+        return tuple(parse_value(part.strip()) for part in value.split(","))
+    return value
