@@ -17,30 +17,34 @@ Entry = tuple[str, list[str]]
 
 
 def models() -> Iterator[Entry]:
-    from placet.aggregate import MODELS
-
-    for name in MODELS:
-        yield (
-            name,
-            [f"`placet.consensus(data, {name!r}, ...)`, class `{MODELS[name].__name__}`", "", *entry(MODELS[name])],
-        )
+    for name, method in _methods("model"):
+        about = f"`placet.consensus(data, {name!r}, ...)`, class `{method.source.__name__}`. {_about(method)}"
+        yield name, [about, "", *entry(method.source)]
 
 
 def rules() -> Iterator[Entry]:
-    from placet.aggregate import RULES
-
-    for name, rule in RULES.items():
-        takes = "ballots or votes on pairs" if rule.of_pairs else "ballots"
-        about = [f"`placet.consensus(ballots, {name!r})`. Takes {takes}. Source: {escaped(rule.reference)}.", ""]
-        yield name, about + entry(rule.function, skip=("data",))
+    for name, method in _methods("rule"):
+        about = [f"`placet.consensus(ballots, {name!r})`. {_about(method)}", ""]
+        yield name, about + entry(method.source, skip=("data",))
 
 
 def score_methods() -> Iterator[Entry]:
-    from placet.aggregate.scores.score_consensus import SCORE_METHODS
+    for name, method in _methods("score method"):
+        about = [f"`placet.consensus(scores, {name!r})`. {_about(method)}", ""]
+        yield name, about + entry(method.source, skip=("scores", "weight", "weights"))
 
-    for name, method in SCORE_METHODS.items():
-        about = [f"`placet.consensus(scores, {name!r})`. Source: {escaped(method.reference)}.", ""]
-        yield name, about + entry(method.fit, skip=("scores", "weight", "weights"))
+
+def _methods(kind: str) -> Iterator[tuple[str, Any]]:
+    from placet.aggregate import METHODS
+
+    return ((name, method) for name, method in METHODS.items() if method.kind == kind)
+
+
+def _about(method: Any) -> str:
+    """The sentences of a method's record, the data it takes, and where it was published."""
+    takes = {"votes": "votes on pairs", "ballots": "ballots", "scores": "score tables"}
+    data = " or ".join(takes[kind] for kind in method.takes)
+    return f"{escaped(method.words)} Takes {data}. Source: {escaped(method.reference)}."
 
 
 def losses() -> Iterator[Entry]:

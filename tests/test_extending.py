@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 import placet
-from placet.aggregate import RULES
-from placet.aggregate.rules.rule import Rule
+from placet.aggregate import METHODS
+from placet.aggregate.method import Method
 from placet.axioms import audit
 from placet.cli import app
 from placet.data import Lists, Rankings
@@ -19,6 +19,8 @@ from placet.losses import LOSSES, Bound, Loss
 from placet.losses.loss import Plan
 from placet.metrics import METRICS, metric
 from placet.rank import LinearRanker, TreeRanker
+from placet.report import consensus_page
+from placet.studio.tasks.catalog import catalog
 
 
 def run(*args):
@@ -79,8 +81,9 @@ def test_a_new_loss_is_its_kernel_its_plan_and_its_record(new_loss, tmp_path):
 
 
 def test_a_new_rule_is_one_record(monkeypatch, tmp_path):
-    first = Rule("first-listed", lambda data: -np.arange(float(data.n_items)), "nobody")
-    monkeypatch.setitem(RULES, "first-listed", first)
+    words = "Items come in the order in which they are listed."
+    first = Method("first-listed", "First listed", words, lambda data: -np.arange(float(data.n_items)), "nobody")
+    monkeypatch.setitem(METHODS, "first-listed", first)
     ballots = Rankings.from_orders([["b", "a", "c"], ["c", "b", "a"]])
     assert placet.consensus(ballots, "first-listed").ranking == ["b", "a", "c"]
     assert placet.consensus(ballots, "first-listed", bootstrap=3).stderr.max() == 0
@@ -89,6 +92,8 @@ def test_a_new_rule_is_one_record(monkeypatch, tmp_path):
     placet.io.write(ballots, path)
     done = run("aggregate", path, "--method", "first-listed", "--json")
     assert json.loads(done.stdout)["ranking"][0]["item"] == "b"
+    assert words in consensus_page(placet.consensus(ballots, "first-listed"), ballots)
+    assert any(one["name"] == "first-listed" for one in catalog(None))
 
 
 # A metric: a function and a row

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import placet
+from placet.aggregate import METHODS as RECORDS
 from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet, consensus
 from placet.aggregate import consensus_door as door
-from placet.aggregate.consensus_door import shares_agents
 from placet.aggregate.instances import split
 from placet.data import Comparisons, DataError, Rankings
 from placet.report import consensus_page
@@ -76,7 +76,7 @@ def test_the_bootstrap_draws_inside_each_instance(method, lists):
         assert c.draws.shape == (3, len(c.items))
         np.testing.assert_array_equal(c.draws, again[name].draws)
         assert "3 bootstrap rounds" in c.notes[-1]
-    if not shares_agents(method):
+    if not RECORDS[method].shares_agents:
         for name, part in split(lists):
             np.testing.assert_allclose(found[name].draws, consensus(part, method, bootstrap=3, random_state=5).draws)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import placet
-from placet.cli.common import default_method as defaults
-from placet.cli.common.default_method import default_method, default_note
+from placet.aggregate import method_table as defaults
+from placet.aggregate.method_table import default_method, default_note
 
 
 @pytest.fixture

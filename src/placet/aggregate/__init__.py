@@ -1,15 +1,15 @@
 """Aggregation: from ballots, votes, rank lists or ratings to a consensus that knows its own uncertainty.
 
-A model is an estimator in `MODELS`, a rule a record in `RULES`; `consensus` serves both and gives a `Consensus`, or a
-`ConsensusSet` where the data hold several instances.
+Every method is a record in `METHODS`, of which `MODELS` and `RULES` are views; `consensus` serves all and gives a
+`Consensus`, or a `ConsensusSet` where the data hold several instances.
 """
 
 from typing import TYPE_CHECKING
 
-from placet.aggregate.consensus_door import MODELS, consensus
+from placet.aggregate.consensus_door import consensus
+from placet.aggregate.method_table import METHODS, MODELS, RULES, default_method
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.result import Consensus, ConsensusSet
-from placet.aggregate.rules.rule_table import RULES
 from placet.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 # Modules of the names that are imported when they are first used, as the classes of MODELS are.
 _HOMES = {"Mixture": "mixture.mixture", "leave_one_out": "influence", "surprise": "influence"}
-_HOMES |= {name: module for module, _, name in (home.partition(":") for home in MODELS.homes.values())}
+_HOMES |= {name: module for module, _, name in (str(METHODS[model].home).partition(":") for model in MODELS)}
 
 __all__ = [
+    "METHODS",
     "MODELS",
     "RULES",
     "Consensus",
@@ -28,6 +29,7 @@ __all__ = [
     "Groups",
     "Mixture",
     "consensus",
+    "default_method",
     "leave_one_out",
     "surprise",
 ]

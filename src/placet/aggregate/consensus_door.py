@@ -12,44 +12,23 @@ import numpy as np
 from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
-from placet.aggregate.likelihood.prior import LEARN, check_prior
+from placet.aggregate.likelihood.prior import LEARN
+from placet.aggregate.method import Method
+from placet.aggregate.method_table import METHODS, default_method, method_of
 from placet.aggregate.places import support
 from placet.aggregate.resample import resample
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.initial_scores import start_scores
 from placet.aggregate.result.result import Consensus, ConsensusSet
-from placet.aggregate.rules.rule_table import RULES
-from placet.aggregate.scores.score_consensus import SCORE_METHODS, check_score_method, consensus_of_scores
+from placet.aggregate.scores.score_consensus import consensus_of_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
-from placet.data.errors import one_of
-from placet.data.parameters import check_parameters
 from placet.data.scores import Scores
-from placet.lazy import Classes
 from placet.optim import Progress
 from placet.threads import algebra_threads
 
 if TYPE_CHECKING:
     from placet.aggregate.mixture.mixture import Mixture
-
-MODELS = Classes(
-    "placet.aggregate",
-    {
-        "bradley-terry": "pairs.bradley_terry:BradleyTerry",
-        "plackett-luce": "ballots.ballot_models:PlackettLuce",
-        "pmop-fd": "ballots.ballot_models:PMOPFullDecomposition",
-        "pmop": "ballots.ballot_models:PMOP",
-        "mpm": "mpm.multinomial_preference:MultinomialPreference",
-        "mallows": "distance.mallows:Mallows",
-        "cps": "distance.cps:CosetPermutation",
-        "svp": "distance.svp:SingularValueProjection",
-    },
-)
-"""Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator.
-
-A class with ``shares_agents = True`` is fitted to the ballots of all instances at once, because what it learns about an
-agent holds in all of them; its ``consensus_`` is then a `ConsensusSet`.
-"""
 
 NO_PARAMETERS: Mapping[str, Any] = {}
 
@@ -60,7 +39,7 @@ MOST_COVARIANCES = 1 << 27
 @overload
 def consensus(
     data: Comparisons | Parts,
-    method: str = ...,
+    method: str | None = ...,
     *,
     bootstrap: int = ...,
     random_state: int = ...,
@@ -72,7 +51,7 @@ def consensus(
 @overload
 def consensus(
     data: Rankings | Comparisons | Scores | Parts | Mapping[Hashable, Any],
-    method: "str | Mixture" = ...,
+    method: "str | Mixture | None" = ...,
     *,
     bootstrap: int = ...,
     random_state: int = ...,
@@ -83,7 +62,7 @@ def consensus(
 ) -> Consensus | ConsensusSet: ...
 def consensus(
     data: Rankings | Comparisons | Scores | Parts | Mapping[Hashable, Any],
-    method: "str | Mixture" = "plackett-luce",
+    method: "str | Mixture | None" = None,
     *,
     bootstrap: int = 0,
     random_state: int = 0,
@@ -92,7 +71,7 @@ def consensus(
     engine: Any = None,
     **params: Any,
 ) -> Consensus | ConsensusSet:
-    """Consensus of ballots or votes by a model of `MODELS` or a rule of `RULES`.
+    """Consensus of votes, ballots, ratings or scores by a method of `METHODS`.
 
     Each instance (query, topic, race) is a separate problem over the items on its ballots, and data with instances give
     a `ConsensusSet`; all other data give a `Consensus`.  Models that learn about agents see all instances at once.
@@ -101,7 +80,8 @@ def consensus(
     ----------
     data : ballots, votes or a table of scores (`placet.read_scores`); `Parts` of ballots or votes (`placet.scan`),
         which need not fit in memory; or a mapping of names to data (`placet.read_slices`), each solved separately
-    method : a name of `MODELS` or `RULES`; or a `Mixture` of one of the models, which gives `Groups` of voters
+    method : a name of `METHODS`, by default `default_method` of the data; or a `Mixture` of one of the models, which
+        gives `Groups` of voters
     bootstrap : number of resampling rounds, 0 for none.  Ballots (of each instance) or votes are resampled by
         multinomial counts and the method is run on each sample, which gives every method standard errors and rank
         intervals.
@@ -118,19 +98,16 @@ def consensus(
     >>> consensus(lists, "borda").ranking
     {'cats': ['a', 'b'], 'dogs': ['y', 'x']}
     """
+    if method is None:
+        method = default_method(data)
     if isinstance(data, Mapping):
         given: dict[str, Any] = {"bootstrap": bootstrap, "random_state": random_state, "start": start, **params}
         return cast(ConsensusSet, _of_slices(data, method, "slice", progress, **given))
-    if isinstance(data, Scores) and method not in SCORE_METHODS:
-        notes_of_table = data.notes
-        data = data.to_rankings()
-        data = replace(data, notes=(*notes_of_table, *data.notes))
     if isinstance(data, Scores):
-        assert isinstance(method, str)
-        check_method(method, params)
-        return consensus_of_scores(data, method, bootstrap, random_state, progress, **params)
-    if method in SCORE_METHODS:
-        raise ValueError(f"{method!r} needs a table of scores, as placet.read_scores gives; not {type(data).__name__}")
+        if isinstance(method, str) and "scores" in method_of(method).takes:
+            check_method(method, params)
+            return consensus_of_scores(data, METHODS[method], bootstrap, random_state, progress, **params)
+        data = data.to_rankings()
     if not isinstance(data, Parts):
         data_kind(data)
         if engine is not None:
@@ -140,7 +117,10 @@ def consensus(
     if not isinstance(method, str):
         return _groups(data, method, bootstrap, random_state, progress, params)
     check_method(method, params)
-    if "random_state" in _parameters(method):
+    record = METHODS[method]
+    if record.kind == "score method":
+        raise ValueError(f"{method!r} needs a table of scores, as placet.read_scores gives; not {type(data).__name__}")
+    if "random_state" in record.parameters:
         params = {"random_state": random_state, **params}
     if isinstance(data, Parts):
         from placet.aggregate.consensus_of_parts import consensus_of_parts
@@ -150,15 +130,15 @@ def consensus(
         return consensus_of_parts(parts, method, params, start=start, **run_on)
     run = Run(method, params, bootstrap, random_state, start_scores(start, data.items))
     if isinstance(data, Comparisons) or data.instance is None:
-        with _algebra(method, data.n_items):
+        with _algebra(record, data.n_items):
             result = run.answer(data, FitCounter(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
         heads = data.heads_note() if isinstance(data, Rankings) else ()
         said = dict.fromkeys((*data.notes, *heads))  # a reader may have added this note already
         return replace(result, notes=(*said, *result.notes)) if said else result
     data, notes = without_empty_instances(data)
-    with _algebra(method, int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
-        if shares_agents(method):
+    with _algebra(record, int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
+        if record.shares_agents:
             found = run.answer(data, FitCounter(progress, 1 + bootstrap))
             assert isinstance(found, ConsensusSet)
             return replace(found, set_notes=(*notes, *found.set_notes))
@@ -166,10 +146,9 @@ def consensus(
         return ConsensusSet(results, method=method, params=params, set_notes=(*notes, *more))
 
 
-def _algebra(method: str, n_items: int) -> AbstractContextManager[None]:
-    """Limit the threads of linear algebra; rules that only count skip this, and need not load its libraries."""
-    counts = method in RULES and RULES[method].power < 3
-    return nullcontext() if counts else algebra_threads(n_items)
+def _algebra(method: Method, n_items: int) -> AbstractContextManager[None]:
+    """Limit the threads of linear algebra; methods that only count skip this, and need not load its libraries."""
+    return nullcontext() if method.power < 3 else algebra_threads(n_items)
 
 
 def _of_slices(data: Mapping[Hashable, Any], method: Any, by: str, progress: Any, **options: Any) -> Any:
@@ -209,25 +188,14 @@ def _groups(
 
 def check_method(method: str, params: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` for an unknown method, unknown parameters or values of the wrong type; needs no data."""
-    if method in RULES:
-        check_parameters(RULES[method].function, params, repr(method), skip=1)
-    elif method in SCORE_METHODS:
-        check_score_method(method, params)
-    else:
-        one_of(method, [*MODELS, *RULES, *SCORE_METHODS], "method")
-        check_parameters(MODELS[method], params, repr(method))
-        check_prior(params.get("prior"))
-
-
-def shares_agents(method: str) -> bool:
-    """Whether a method is a model that is fitted to all instances at once."""
-    return getattr(MODELS.get(method), "shares_agents", False)
+    method_of(method).check(params)
 
 
 def expected_seconds(
     data: Rankings | Comparisons, method: str, bootstrap: int = 0, params: Mapping[str, Any] = NO_PARAMETERS
 ) -> float:
     """A rough estimate of the time that `consensus` will take, to within a factor of ten or so."""
+    record = METHODS[method]
     if params.get("drift") and isinstance(data, Comparisons) and data.time is not None and len(data):
         from placet.aggregate.pairs import drift
 
@@ -242,24 +210,8 @@ def expected_seconds(
         np.maximum.at(longest, data.instance, np.diff(data.offsets))
         tiers = np.bincount(data.instance[data.ballot], data.tier, len(rows))  # equal for equal problems
         each = list(zip(rows.tolist(), longest.tolist(), tiers.tolist()))
-        problems = [(int(r), n) for r, n, _ in (each if shares_agents(method) else set(each))]
-    one = RULES[method].seconds if method in RULES else _mpm_seconds if method == "mpm" else _model_seconds
-    return (1 + bootstrap) * sum(one(rows, items) for rows, items in problems)
-
-
-def _model_seconds(rows: int, items: int) -> float:
-    """A dozen Newton steps, dense up to a few thousand items and by Hessian-vector products beyond; ranks by draws."""
-    dense = min(items, 4096)
-    return 5e-3 + 2e-5 * rows + 2e-10 * dense**3 + 2e-7 * min(dense, 1000) ** 2
-
-
-def _mpm_seconds(rows: int, items: int) -> float:
-    """Steps linear in rows and items; standard errors with correlations up to a few thousand items, else without."""
-    return 5e-3 + 2e-5 * rows + (2e-10 * items**3 if items <= 4096 else 1e-4 * items)
-
-
-def _parameters(method: str) -> frozenset[str]:
-    return RULES[method].parameters if method in RULES else frozenset(inspect.signature(MODELS[method]).parameters)
+        problems = [(int(r), n) for r, n, _ in (each if record.shares_agents else set(each))]
+    return (1 + bootstrap) * sum(record.seconds(rows, items) for rows, items in problems)
 
 
 class FitCounter:
@@ -286,8 +238,9 @@ class Run:
 
     def answer(self, data: Rankings | Comparisons, steps: FitCounter) -> Consensus | ConsensusSet:
         """The result for a single problem, or for all instances if the model is fitted to them at once."""
-        if self.method in RULES:
-            scored = RULES[self.method].run(data, **self.params)
+        record = METHODS[self.method]
+        if record.kind == "rule":
+            scored = record.run(data, **self.params)
             result: Consensus | ConsensusSet = Consensus(
                 data.items,
                 scored.scores,
@@ -298,16 +251,16 @@ class Run:
                 tolerance=scored.tolerance,  # type: ignore[arg-type]
                 support=support(data),
             )
-            again: Callable[..., Any] = lambda sample: RULES[self.method](sample, **self.params)  # noqa: E731
+            again: Callable[..., Any] = lambda sample: record(sample, **self.params)  # noqa: E731
         else:
-            model = MODELS[self.method](**self.params)
+            model = record.function(**self.params)
             takes = inspect.signature(model.fit).parameters
             given: dict[str, Any] = {"start": self.start} if self.start is not None and "start" in takes else {}
             if steps.total == 1 and "progress" in takes:
                 given["progress"] = steps.progress  # reports rounds within the single fit
             model.fit(data, **given)
             result = _with_support(model.consensus_, data)
-            if not getattr(model, "reads_controls", False):
+            if not record.reads_controls:
                 result = _with_notes(result, unused_note(data, self.method))
             if self.bootstrap and hasattr(model, "bootstrap"):
                 result = _with_support(model.bootstrap(data, self.bootstrap, random_state=self.random_state), data)
@@ -345,8 +298,7 @@ class Run:
 
     def _without_unused_scores(self, part: Rankings) -> Rankings:
         """The part without scores unless the method reads them."""
-        reads = getattr(MODELS.get(self.method) or RULES[self.method], "reads_scores", False)
-        return part if reads or part.score is None else replace(part, score=None)
+        return part if METHODS[self.method].reads_scores or part.score is None else replace(part, score=None)
 
     def _solve(self, name: Hashable, part: Rankings, anonymous: bool, steps: FitCounter) -> Consensus:
         """The result for one instance; ``anonymous`` replaces item names by placeholders, to share it with others."""

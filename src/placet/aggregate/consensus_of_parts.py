@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate.ballots.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
-from placet.aggregate.consensus_door import MODELS, FitCounter, Run
+from placet.aggregate.consensus_door import FitCounter, Run
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
     CLOSED,
@@ -35,13 +35,13 @@ from placet.aggregate.likelihood.existence import (
     refuse_free,
     united_groups,
 )
+from placet.aggregate.method_table import METHODS, MODELS, RULES
 from placet.aggregate.mpm.multinomial_preference import MultinomialPreference
 from placet.aggregate.mpm.preference_parts import fit_parts
 from placet.aggregate.pairs.bradley_terry import INDEPENDENT_PAIRS, BradleyTerry
 from placet.aggregate.places import support
 from placet.aggregate.result.initial_scores import start_scores, write_checkpoint
 from placet.aggregate.result.result import Consensus
-from placet.aggregate.rules.rule_table import RULES
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.arrays import Floats, Ints, Names
 from placet.data.engines.serial import EngineError
@@ -359,7 +359,7 @@ def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consens
 def _of_different_ballots(parts: Parts, run: Run, steps: FitCounter) -> Consensus:
     """Run any method on the distinct ballots of all parts with their multiplicities."""
     most = memory_limit() // PART_OF_MEMORY
-    reads_scores = getattr(MODELS.get(run.method) or RULES[run.method], "reads_scores", False)
+    reads_scores = METHODS[run.method].reads_scores
     reads_scores |= run.params.get("strength") == "rating"
     agents = run.method in MODELS  # models may distinguish voters
     united = parts.sum(

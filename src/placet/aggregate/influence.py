@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.consensus_door import MODELS, check_method, consensus
+from placet.aggregate.consensus_door import check_method, consensus
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.existence import data_kind
+from placet.aggregate.method_table import METHODS
 from placet.aggregate.mixture.families import family_of
 from placet.aggregate.mixture.mallows_family import Distances
 from placet.aggregate.mixture.mixture import MIXED
@@ -39,9 +40,6 @@ MOST_OWN = 128
 
 MOST_ROUNDS = 100
 """Maximum rounds of alternating fits and shares when identifying random voters."""
-
-DERIVED = ("plackett-luce", "bradley-terry", "pmop", "pmop-fd")
-"""Models for which leave-one-out is a Newton step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,11 +170,12 @@ def leave_one_out(data: Rankings | Comparisons, method: str = "plackett-luce", *
     data_kind(data)
     refuse_instances(data, method)
     check_method(method, params)
-    if method in DERIVED:
+    record = METHODS[method]
+    if record.law not in (None, "distances"):
         family, voters = _family(data, method, params)
         with algebra_threads(family.size):
             return _by_newton(family, voters, method)
-    if method in MODELS and method not in MIXED:
+    if record.kind == "model" and record.law is None:
         raise ValueError(f"leaving one out is not possible for {method!r}; choose a rule or one of {sorted(MIXED)}")
     return _by_counts(data, method, params)
 

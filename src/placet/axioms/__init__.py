@@ -12,7 +12,7 @@ from placet.axioms.election_checks import AXIOMS
 from placet.axioms.expected_loss import loss_gap_bounds, loss_worst_case
 from placet.axioms.findings import Duel, Finding
 from placet.axioms.linear_programs import WorstCase, worst_case
-from placet.axioms.outcome import Method, as_method, majority_relation, positional_method
+from placet.axioms.outcome import ExaminedMethod, as_method, majority_relation, positional_method
 from placet.axioms.positional import Margins, find_tie_between, margins, margins_table, rotations
 from placet.axioms.profiles import Domain, Profile
 from placet.axioms.rule_agreement import Contested, RuleAgreement, compare_methods
@@ -30,9 +30,9 @@ __all__ = [
     "Contested",
     "Domain",
     "Duel",
+    "ExaminedMethod",
     "Finding",
     "Margins",
-    "Method",
     "MethodAudit",
     "Profile",
     "RuleAgreement",

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
-from placet.aggregate.consensus_door import shares_agents
 from placet.aggregate.instances import split
+from placet.aggregate.method_table import record_of
 from placet.axioms.checks import CLOSE, least_shares
 from placet.axioms.evidence import beyond_chance
 from placet.axioms.findings import (
@@ -20,7 +20,7 @@ from placet.axioms.findings import (
     instance_findings,
     verdict_finding,
 )
-from placet.axioms.outcome import Above, Method, as_method, relation, tiers
+from placet.axioms.outcome import Above, ExaminedMethod, as_method, relation, tiers
 from placet.axioms.profiles import PairWeights, first_shares, pair_weights
 from placet.axioms.rule_agreement import RuleAgreement, compare_methods
 from placet.axioms.sensitivity import Sensitivity, sensitivity
@@ -265,7 +265,7 @@ def _audit_instances(
         raise ValueError("one consensus cannot be audited on many instances; give the name of its method")
     if instance is not None:
         one_of(instance, data.instances, "instance")
-    if isinstance(method, str) and shares_agents(method):
+    if isinstance(method, str) and record_of(method).shares_agents:
         method = consensus(data, method, **params)
     whole = method if isinstance(method, ConsensusSet) else None
     audits: dict[Hashable, Audit] = {}
@@ -278,7 +278,7 @@ def _audit_instances(
     return AuditSet(whole.method if whole else as_method(method, **params).name, audits)
 
 
-def _run(data: Rankings | Comparisons, method: Any, params: dict[str, Any]) -> tuple[Method, Consensus]:
+def _run(data: Rankings | Comparisons, method: Any, params: dict[str, Any]) -> tuple[ExaminedMethod, Consensus]:
     """Return the method and its consensus on the data."""
     if isinstance(method, Consensus):
         if tuple(method.items) != tuple(data.items):
@@ -296,7 +296,7 @@ def _run(data: Rankings | Comparisons, method: Any, params: dict[str, Any]) -> t
 
 def _audit_ballots(
     data: Rankings | Comparisons,
-    method: Method,
+    method: ExaminedMethod,
     result: Consensus,
     options: Options,
 ) -> Audit:
@@ -337,7 +337,7 @@ def _audit_ballots(
     )
 
 
-def _has_theory(method: Method, data: Rankings | Comparisons) -> bool:
+def _has_theory(method: ExaminedMethod, data: Rankings | Comparisons) -> bool:
     return method.h is not None and isinstance(data, Rankings) and 2 <= data.n_items <= MOST_THEORY
 
 

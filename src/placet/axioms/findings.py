@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placet.aggregate import Consensus
+from placet.aggregate.method_table import record_of
 from placet.axioms import sentences
 from placet.axioms.evidence import LEVEL
 from placet.axioms.outcome import Above, relation, sole_winner
@@ -13,8 +14,6 @@ from placet.axioms.verdict import Verdict
 if TYPE_CHECKING:
     from placet.axioms.audits import Audit
 
-CHOOSES = ("kemeny", "kemeny-local", "footrule")
-"""Rules that choose one of several optimal orders."""
 FIRST_PLACES = "is first on more than half of the ballots"
 BEATS_ALL = "beats every other item head to head"
 WITHIN = "within chance"
@@ -121,7 +120,7 @@ def _ranking_sentence(result: Consensus) -> str:
 
 def _ties_finding(audit: "Audit") -> Finding:
     chooses = ""
-    if audit.method in CHOOSES:
+    if record_of(audit.method).picks_one:
         chooses = " Where several orders are equally good this rule takes one, the same each time."
     if not audit.ties:
         return Finding("universality", "kept", None, f"No two items tie, so no tie had to be broken.{chooses}")

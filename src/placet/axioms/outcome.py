@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.aggregate import MODELS, RULES, Consensus, consensus
+from placet.aggregate import METHODS, RULES, Consensus, consensus
+from placet.aggregate.method_table import method_of
 from placet.aggregate.rules.positional import POSITIONAL, positional_vector
 from placet.axioms.profiles import Profile, pair_weights
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
-from placet.data.errors import one_of
 
 Above = NDArray[np.bool_]
 """(n, n): whether the row item is strictly above the column item."""
 
 
 @dataclass(frozen=True)
-class Method:
+class ExaminedMethod:
     """A method under examination: a name, and a function from ballots to a ``Consensus``, scores (n,) or a relation.
 
     A relation (n, n) is positive where the row item is above the column item; it need not be transitive.  For a
@@ -32,35 +32,34 @@ class Method:
     unlisted: str = "absent"
 
 
-def as_method(method: Any, **params: Any) -> Method:
-    """A method from its name in ``RULES`` or ``MODELS``, a function, a model, or the ``Consensus`` it produced.
+def as_method(method: Any, **params: Any) -> ExaminedMethod:
+    """A method from its name in ``METHODS``, a function, a model, or the ``Consensus`` it produced.
 
     ``"majority"`` is the relation of pairwise majorities, which need not be transitive.
     """
-    if isinstance(method, Method):
+    if isinstance(method, ExaminedMethod):
         return method
     if isinstance(method, Consensus):
-        if method.method not in RULES and method.method not in MODELS:
-            raise ValueError(f"the consensus came from {method.method!r}, which is not a method of RULES or MODELS")
+        if method.method not in METHODS:
+            raise ValueError(f"the consensus came from {method.method!r}, which is not one of METHODS")
         return as_method(method.method, **(dict(method.params) | params))
     if isinstance(method, str):
         if method == "majority":
-            return Method(method, majority_relation)
-        if method not in RULES:
-            one_of(method, [*MODELS, *RULES], "method")
+            return ExaminedMethod(method, majority_relation)
+        method_of(method)
         unlisted = str(params.get("unlisted", "absent"))
-        return Method(method, lambda data: consensus(data, method, **params), _points(method, params), unlisted)
+        return ExaminedMethod(method, lambda data: consensus(data, method, **params), _points(method, params), unlisted)
     if hasattr(method, "get_params") and hasattr(method, "fit"):
         settings = method.get_params(deep=False)
         name = getattr(method, "method", type(method).__name__)
-        return Method(name, lambda data: type(method)(**settings).fit(data).consensus_)
+        return ExaminedMethod(name, lambda data: type(method)(**settings).fit(data).consensus_)
     if callable(method):
         name = next((key for key, rule in RULES.items() if rule is method), None)
-        return as_method(name, **params) if name else Method(getattr(method, "__name__", "method"), method)
+        return as_method(name, **params) if name else ExaminedMethod(getattr(method, "__name__", "method"), method)
     raise TypeError(f"a method is a name, a function, a model or a Consensus, not {type(method).__name__}")
 
 
-def positional_method(h: ArrayLike) -> Method:
+def positional_method(h: ArrayLike) -> ExaminedMethod:
     """The positional rule with the given points, best place first."""
     return as_method("positional", h=np.asarray(h, np.float64))
 

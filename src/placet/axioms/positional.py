@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from placet.aggregate.rules.positional import POSITIONAL, positional_vector
 from placet.axioms.linear_programs import condorcet_case
-from placet.axioms.outcome import CachedMethod, Method, as_method, positional_method
+from placet.axioms.outcome import CachedMethod, ExaminedMethod, as_method, positional_method
 from placet.axioms.profiles import Profile
 from placet.axioms.witness import Witness
 from placet.data.arrays import Floats
@@ -285,7 +285,7 @@ def rotations(n: int) -> Profile:
     return Profile.from_orders([[*range(k, n), *range(k)] for k in range(n)], [1.0] * n)
 
 
-def method_and_margins(method: Any, n: int) -> tuple[Method, Margins | None]:
+def method_and_margins(method: Any, n: int) -> tuple[ExaminedMethod, Margins | None]:
     """The method, and its margins for n items if it is positional; an array is interpreted as points."""
     found = positional_method(method) if isinstance(method, np.ndarray | list | tuple) else as_method(method)
     return found, None if found.h is None else Margins(found.h(n))

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from placet.aggregate.method_table import METHODS
 from placet.axioms.outcome import Above, as_method, relation, tiers
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats
-
-FOR_BALLOTS = ("borda", "plurality", "anti-plurality", "log", "squared", "copeland", "median-rank", "kemeny-local")
-FOR_PAIRS = ("borda", "copeland", "kemeny-local", "mc4")
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ def compare_methods(
 
     ``first`` is an additional method, given by its name and outcome.  O(methods n^2) plus the runs of the methods.
     """
-    chosen = methods if methods is not None else FOR_PAIRS if isinstance(data, Comparisons) else FOR_BALLOTS
+    chosen = usual_rivals(data) if methods is None else methods
     outcomes = dict([first] if first else [])
     for method in map(as_method, chosen):
         if method.name not in outcomes:
@@ -65,6 +63,12 @@ def compare_methods(
     contested = tuple(_contested_pair(data.items[x[k]], data.items[y[k]], names, sign[:, k]) for k in which)
     winners = tuple(tuple(data.items[k] for k in tiers(a)[0]) if n else () for a in outcomes.values())
     return RuleAgreement(names, winners, distance, contested, int(tied_by_some.sum()), len(x))
+
+
+def usual_rivals(data: Rankings | Comparisons) -> list[str]:
+    """The rules that an audit compares unless others are named."""
+    kind = "votes" if isinstance(data, Comparisons) else "ballots"
+    return [name for name, method in METHODS.items() if kind in method.compared]
 
 
 def _contested_pair(x: Hashable, y: Hashable, names: tuple[str, ...], sign: Any) -> Contested:

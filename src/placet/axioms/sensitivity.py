@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate.places import mean_points, tier_starts
-from placet.axioms.outcome import Above, Method, relation, tiers
+from placet.axioms.outcome import Above, ExaminedMethod, relation, tiers
 from placet.axioms.profiles import rankings_of_tiers, tier_table
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
@@ -32,7 +32,7 @@ class Sensitivity:
     tried: int = 0
 
 
-def sensitivity(rankings: Rankings, rule: Method, above: Above, rivals: int = 3) -> Sensitivity | None:
+def sensitivity(rankings: Rankings, rule: ExaminedMethod, above: Above, rivals: int = 3) -> Sensitivity | None:
     """The sensitivity of the winner: exact for positional rules, O(n ballots log ballots), else found by a search.
 
     The search converts ballots in favor of one of the ``rivals`` next best items at a time; with 0 rivals there is no
@@ -49,7 +49,7 @@ def sensitivity(rankings: Rankings, rule: Method, above: Above, rivals: int = 3)
 # Positional rules: points are additive, so the best change of a ballot does not depend on the others
 
 
-def _positional_sensitivity(rankings: Rankings, rule: Method, winner: int) -> Sensitivity:
+def _positional_sensitivity(rankings: Rankings, rule: ExaminedMethod, winner: int) -> Sensitivity:
     assert rule.h is not None  # the caller has checked
     points = item_points(rankings, rule.h, rule.unlisted)
     weight, n = rankings.weight, rankings.n_items
@@ -134,7 +134,9 @@ def item_points(rankings: Rankings, h: Any, unlisted: str) -> Any:
 # Any rule: convert ballots to favor a rival, starting with those that favor the winner most
 
 
-def _search_sensitivity(rankings: Rankings, rule: Method, above: Above, winner: int, most_rivals: int) -> Sensitivity:
+def _search_sensitivity(
+    rankings: Rankings, rule: ExaminedMethod, above: Above, winner: int, most_rivals: int
+) -> Sensitivity:
     tier = tier_table(rankings)
     whole = whole_numbers(rankings.weight)
     most = int(rankings.weight.sum()) if whole else len(rankings)

@@ -9,7 +9,6 @@ import typer
 
 from placet.cli.common.consensus_output import show_result, show_tiers
 from placet.cli.common.console_output import LONG, check_suffix, progress_bar, say, show_json
-from placet.cli.common.default_method import check_defaults, default_method, default_note
 from placet.cli.common.model_options import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, check_drift, model_options
 from placet.cli.common.options import (
     AsJson,
@@ -83,8 +82,8 @@ def aggregate(
     """
     from placet.aggregate import consensus
     from placet.aggregate.consensus_door import check_method, expected_seconds
+    from placet.aggregate.method_table import METHODS, check_defaults, default_method, default_note
     from placet.aggregate.result.result_files import WRITERS
-    from placet.aggregate.scores.score_consensus import SCORE_METHODS
     from placet.data import Scores
     from placet.data.parameters import parse_parameters
 
@@ -106,7 +105,7 @@ def aggregate(
         if report is not None or by:
             raise ValueError("--report and --by look at all data and need them in memory; leave --parts or --dask out")
         with open_parts([files], format, options, dask, method or "consensus") as (found,):
-            chosen = method or ("plackett-luce" if found.kind.__name__ == "Rankings" else "bradley-terry")
+            chosen = method or default_method(found)
             check_method(chosen, params)
             answer: Any = consensus(found, chosen, bootstrap=bootstrap, random_state=seed, **params)
         answer = answer.with_min_support(min_support) if min_support else answer
@@ -124,8 +123,8 @@ def aggregate(
     check_method(chosen, params)
     mixture = mixture_of(groups, chosen, params, mixed, seed) if groups else None
     kept = data
-    if isinstance(data, Scores) and chosen not in SCORE_METHODS:
-        data = replace(data.to_rankings(), notes=data.notes)  # one ballot per task
+    if isinstance(data, Scores) and "scores" not in METHODS[chosen].takes:
+        data = data.to_rankings()  # one ballot per task
     if not isinstance(data, Mapping | Scores) and (seconds := expected_seconds(data, chosen, bootstrap, params)) > LONG:
         say(f"{chosen} on {_size(data)}: about {_time(seconds)}")
     with progress_bar(chosen) as bar:

@@ -1,7 +1,7 @@
 """Score tables: items (models, systems) by tasks or by questions of tasks; missing cells stay missing."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -154,7 +154,8 @@ class Scores:
         table = self.by_task()
         t, i = np.nonzero(~np.isnan(table.T))
         columns = {"task": [self.tasks[k] for k in t], "item": [self.items[k] for k in i], "score": table.T[t, i]}
-        return Rankings.from_scores(columns, ballot="task", item="item", score="score")
+        ballots = Rankings.from_scores(columns, ballot="task", item="item", score="score")
+        return replace(ballots, notes=(*self.notes, *ballots.notes))
 
     def describe(self) -> dict[str, Any]:
         """Counts, including missing cells, and the range of scores."""

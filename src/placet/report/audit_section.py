@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import groupby
 
-from placet.aggregate import MODELS, RULES, Consensus
+from placet.aggregate import METHODS, Consensus
 from placet.aggregate.instances import split
 from placet.axioms import Audit, AuditSet, audit
 from placet.axioms.findings import Finding
@@ -34,7 +34,7 @@ VERDICTS = {"kept": "yes", "broken": "no", "info": ""}
 
 def audit_one(c: Consensus, data: object) -> str:
     """HTML: which axioms the ranking satisfies and violates on these ballots or votes."""
-    known = c.method in MODELS or c.method in RULES
+    known = c.method in METHODS
     if not known or not isinstance(data, Rankings | Comparisons) or not 2 <= len(c.items) <= MOST_AUDITED:
         return ""
     if tuple(c.items) != tuple(data.items):

@@ -1,16 +1,14 @@
 """The page: the question, the answer, its uncertainty, and the data it rests on."""
 
-import inspect
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet, Groups
+from placet.aggregate import METHODS, Consensus, ConsensusSet, Groups
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.aggregate.rules.election_record import ELIMINATED, Record
-from placet.aggregate.scores.score_consensus import SCORE_METHODS
 from placet.data import Comparisons, Rankings, Scores
 from placet.io.escaping import in_html
 from placet.io.output.numbers import aligned_numbers, counts, decimals_of, number, percent
@@ -18,7 +16,7 @@ from placet.report import figures, groups_section
 from placet.report.audit_section import audit_many, audit_one
 from placet.report.document import Origin, Sections, data_files, document, write_page
 from placet.report.figures import League, TableColumn, name_html, sentences_html, table
-from placet.report.method_words import METHODS, data_facts, method_name
+from placet.report.method_words import data_facts, method_name, method_words
 from placet.report.model_sections import controls_table, history_chart, raters_table
 
 MOST_LISTED = 20_000
@@ -244,24 +242,15 @@ def _count(c: Consensus) -> str:
 
 def _method(c: Consensus | ConsensusSet) -> str:
     """What the method does, without jargon, its non-default settings, and how the answer was computed."""
-    words = f"<p>{in_html(METHODS[c.method][1])}</p>" if c.method in METHODS else ""
-    rule = RULES.get(c.method) or SCORE_METHODS.get(c.method)
+    record = METHODS.get(c.method)
+    words = f"<p>{in_html(method_words(c.method))}</p>" if record else ""
     facts: list[tuple[str, object]] = [("method", method_name(c.method))]
-    facts += [("published by", rule.reference)] if rule is not None else []
-    usual = _defaults(c.method)
+    facts += [("published by", record.reference)] if record else []
+    usual = record.parameters if record else {}
     facts += [(f"setting {k}", v) for k, v in c.params.items() if v is not None and str(usual.get(k, v)) != str(v)]
     if isinstance(c, Consensus) and c.fit is not None:
         facts += [("converged", bool(c.fit.converged)), ("iterations", int(c.fit.n_iter))]
     return words + figures.key_values(facts)
-
-
-def _defaults(method: str) -> dict[str, object]:
-    """The default settings of a method."""
-    rule = RULES.get(method)
-    source = MODELS.get(method) if rule is None else rule.function
-    if source is None:
-        return {}
-    return {name: p.default for name, p in inspect.signature(source).parameters.items() if p.default is not p.empty}
 
 
 def _left_out(n: int, most: int) -> str:

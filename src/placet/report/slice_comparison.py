@@ -10,7 +10,7 @@ from placet.io.escaping import in_html
 from placet.io.output.numbers import number
 from placet.report.document import Origin, Sections, data_files, document, write_page
 from placet.report.figures import TableColumn, name_html, table
-from placet.report.method_words import METHODS
+from placet.report.method_words import method_words
 
 MOST_ROWS = 5000
 MOST_SLICES = 30
@@ -34,7 +34,7 @@ def slices_page(
     cut = [f"The first {MOST_ROWS:,} of {len(frame):,} items are shown."] if len(frame) > MOST_ROWS else []
     cut += [f"The first {MOST_SLICES} of {len(found):,} slices are shown."] if len(found) > MOST_SLICES else []
     left_out = f'<p class="soft">{" ".join(cut)}</p>' if cut else ""
-    method = f"<p>{in_html(METHODS[found.method][1])}</p>" if found.method in METHODS else ""
+    method = f"<p>{in_html(words)}</p>" if (words := method_words(found.method)) else ""
     notes = "".join(f"<li>{in_html(note)}</li>" for note in found.notes)
     sections: Sections = [
         (f"Ranks by {found.by}", words + table(columns, rows, f"Ranks by {found.by}") + left_out),

@@ -12,8 +12,9 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import placet
+from placet.aggregate.method_table import SCORE_METHODS
 from placet.aggregate.scores.rasch import fit_rasch
-from placet.aggregate.scores.score_consensus import SCORE_METHODS, mean, mean_win_rate, rasch
+from placet.aggregate.scores.score_consensus import mean, mean_win_rate, rasch
 from placet.cli import main
 
 NAN = float("nan")

@@ -168,7 +168,6 @@ class PlackettLuce(_BallotModel):
 
     method = "plackett-luce"
     loss = "pl-partition"
-    reads_controls = True
     win = staticmethod(partial(win_probability, family="none", tie=0.0))
 
     def __init__(

@@ -35,8 +35,6 @@ class CosetPermutation(Estimator):
     ['a', 'b', 'c']
     """
 
-    shares_agents = True
-
     def __init__(
         self,
         distance: Distance = "spearman",

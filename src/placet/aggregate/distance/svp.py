@@ -28,8 +28,6 @@ class SingularValueProjection(Estimator):
     ['a', 'b', 'c']
     """
 
-    shares_agents = True
-
     def __init__(self, strength: PairStrength = "difference", max_iter: int = 500, tol: float = 1e-5):
         self.strength = strength
         self.max_iter = max_iter

@@ -61,8 +61,6 @@ class MultinomialPreference(Estimator):
     ['a', 'b', 'c']
     """
 
-    shares_agents = True
-
     def __init__(
         self,
         strength: PairStrength = "difference",

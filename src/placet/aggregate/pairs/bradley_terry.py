@@ -75,8 +75,6 @@ class BradleyTerry(Estimator):
     ['b', 'a', 'c']
     """
 
-    reads_controls = True
-
     def __init__(
         self,
         ties: TieModel = "none",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from placet.aggregate.places import ballots_of, listed_weight, places, refuse_many_places, sum_by_item
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rules.kemeny import MOST_SUBSETS, minus_places, several_orders
-from placet.aggregate.rules.rule import Scored
+from placet.aggregate.rules.scored import Scored
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of

@@ -27,7 +27,7 @@ import scipy
 from placet.aggregate.places import MOST_ITEMS
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rules import linear_order
-from placet.aggregate.rules.rule import Scored
+from placet.aggregate.rules.scored import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, read_only
 from placet.data.errors import one_of

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from placet.aggregate.places import UnlistedPlaces, ballots_of, mean_points, sum_by_item, tier_starts
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
-from placet.aggregate.rules.rule import Scored
+from placet.aggregate.rules.scored import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
@@ -134,6 +134,11 @@ def logarithmic(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
 def squared(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
     """h(i) = -i^2: differences at the bottom count most.  O(rows)."""
     return positional(ballots_of(data, "squared"), "squared", unlisted)
+
+
+def dowdall(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
+    """The Dowdall system of Nauru: place i is worth 1 / i.  O(rows)."""
+    return positional(ballots_of(data, "dowdall"), "dowdall", unlisted)
 
 
 def reciprocal(data: Rankings, k: float = 60.0) -> Floats:

@@ -17,8 +17,8 @@ from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rules.election_record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
 from placet.aggregate.rules.kemeny import margins, pair_tables
-from placet.aggregate.rules.pairwise_contests import scores_of
-from placet.aggregate.rules.rule import Scored
+from placet.aggregate.rules.order_scores import scores_of
+from placet.aggregate.rules.scored import Scored
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of

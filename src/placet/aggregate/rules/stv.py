@@ -15,9 +15,9 @@ import numpy as np
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rules.election_record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
-from placet.aggregate.rules.pairwise_contests import MOST_UNIVERSES, places_by, scores_of, ties_note
-from placet.aggregate.rules.rule import Scored
+from placet.aggregate.rules.order_scores import MOST_UNIVERSES, places_by, scores_of, ties_note
 from placet.aggregate.rules.runoff import MOST_RECORDED, Ties
+from placet.aggregate.rules.scored import Scored
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of

@@ -10,16 +10,15 @@ plain mean if all are observed.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from placet.aggregate.method import Method
 from placet.aggregate.result.result import Consensus
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.data.parameters import check_parameters
 from placet.data.scores import Scores
 
 Unit = Literal["task", "question"]
@@ -27,16 +26,22 @@ FEW = 10
 """Number of tasks or questions below which a note warns that errors estimated from them are uncertain."""
 
 
-@dataclass(frozen=True)
-class ScoreMethod:
-    """``fit(scores, weight, **params)`` returns scores (n_items,) for weights (n_columns,) of the columns.
+class ScoreFit(NamedTuple):
+    """How a method of score tables is computed.
 
-    ``prepare`` checks the table once and returns notes; ``reference``: where it was published.
+    ``fit(scores, weight, **params)`` returns scores (n_items,) for weights (n_columns,) of the columns; ``prepare``
+    checks the table once and returns notes; ``refit(scores, **params)``, if fits are slow, returns a function from
+    weights to scores that is accurate enough for errors.
     """
 
     fit: Callable[..., Floats]
     prepare: Callable[..., list[str]]
-    reference: str
+    refit: Callable[..., Callable[[Floats], Floats]] | None = None
+
+    @staticmethod
+    def check_unit(unit: Any) -> None:
+        """Raise a ``ValueError`` for a unit of resampling that there is not."""
+        one_of(unit, get_args(Unit), "unit")
 
 
 ROUNDS = 1000
@@ -134,30 +139,14 @@ def _prepare_rasch(scores: Scores, prior: float | None = 3.0, top: float = 1.0) 
     return [] if prior is None else [f"prior: abilities are normal with mean 0 and standard deviation {prior:g}"]
 
 
-SCORE_METHODS: dict[str, ScoreMethod] = {
-    "mean": ScoreMethod(mean, _prepare_means, "Yates 1933 (missing cells)"),
-    "mean-win-rate": ScoreMethod(mean_win_rate, _prepare_rates, "Liang et al. 2022, HELM"),
-    "rasch": ScoreMethod(rasch, _prepare_rasch, "Rasch 1960; Bock and Aitkin 1981 (difficulties integrated out)"),
-}
-"""Name -> `ScoreMethod`; other methods treat a table as one ballot for each task."""
-
-
-def check_score_method(method: str, params: Any) -> None:
-    """Raise ``ValueError`` for parameters that a method of score tables does not have."""
-    given = {name: v for name, v in params.items() if name != "unit"}
-    check_parameters(SCORE_METHODS[method].fit, given, repr(method), skip=2)
-    if "unit" in params:
-        one_of(params["unit"], ("task", "question"), "unit")
-
-
 def consensus_of_scores(
-    scores: Scores, method: str, bootstrap: int, random_state: int, progress: Any = None, **params: Any
+    scores: Scores, method: Method, bootstrap: int, random_state: int, progress: Any = None, **params: Any
 ) -> Consensus:
-    """The consensus of a score table by a method of `SCORE_METHODS`; ``bootstrap=0`` uses `ROUNDS` rounds.
+    """The consensus of a score table by one of its methods; ``bootstrap=0`` uses `ROUNDS` rounds.
 
     ``unit``: what is resampled, "task" or "question" (within each task); by default questions if the table has them.
     """
-    record = SCORE_METHODS[method]
+    record: ScoreFit = method.function
     unit: str = params.pop("unit", None) or ("question" if scores.questions is not None else "task")
     if unit == "question" and scores.questions is None:
         raise ValueError('unit="question" needs a table with questions: name their column with question=')
@@ -170,7 +159,7 @@ def consensus_of_scores(
     n = len(scores.task) if unit == "question" else scores.n_tasks
     draws: Floats | None = None
     if n > 1:
-        again = _one_step(scores, **params) if method == "rasch" else lambda w: record.fit(scores, w, **params)
+        again = record.refit(scores, **params) if record.refit else lambda w: record.fit(scores, w, **params)
         rows = []
         for k in range(rounds):
             rows.append(again(_weights(scores, groups, rng)))
@@ -185,7 +174,7 @@ def consensus_of_scores(
     return Consensus(
         scores.items,
         found,
-        method=method,
+        method=method.name,
         params={"unit": unit, **params},
         draws=draws,
         notes=tuple(notes),
@@ -205,6 +194,11 @@ def _one_step(scores: Scores, prior: float | None = 3.0, top: float = 1.0) -> Ca
         return moved - moved.mean()
 
     return step
+
+
+MEAN = ScoreFit(mean, _prepare_means)
+MEAN_WIN_RATE = ScoreFit(mean_win_rate, _prepare_rates)
+RASCH = ScoreFit(rasch, _prepare_rasch, _one_step)
 
 
 def _weights(scores: Scores, groups: Any, rng: np.random.Generator) -> Floats:

@@ -34,7 +34,9 @@ def model_options(control: Sequence[str], agents: str, drift: str, step: str) ->
 
 def check_drift(drift: str, method: str) -> None:
     """Raise a ``ValueError`` for a method whose scores cannot change over time."""
-    if drift and method != "bradley-terry":
+    from placet.aggregate.method_table import method_of
+
+    if drift and not method_of(method).drifts:
         raise ValueError(
             f"--drift {drift} is for votes on pairs (--method bradley-terry); scores of {method} do not move"
         )

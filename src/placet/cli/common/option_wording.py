@@ -4,8 +4,6 @@ import ast
 import inspect
 import re
 import shlex
-from collections.abc import Callable
-from typing import Any
 
 _QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'"
 _NOT_AFTER = "".join(f"(?<!{text})" for text in (r"[\w.\-/]", r"\w\(", "--read ", "-r ", "--param ", "-p ", "=", ":"))
@@ -78,12 +76,6 @@ def _of_readers() -> set[str]:
 
 
 def _of_methods() -> set[str]:
-    from placet.aggregate import MODELS, RULES
-    from placet.aggregate.scores.score_consensus import SCORE_METHODS
+    from placet.aggregate import METHODS
 
-    own: tuple[Callable[..., Any], ...] = (
-        *MODELS.values(),
-        *(rule.function for rule in RULES.values()),
-        *(one.fit for one in SCORE_METHODS.values()),
-    )
-    return {"unit"} | {name for one in own for name in inspect.signature(one).parameters}
+    return {name for method in METHODS.values() for name in method.parameters}

@@ -46,9 +46,9 @@ def check_target(value: Path | None) -> Path | None:
 
 def complete_methods(incomplete: str) -> list[str]:
     """Names of methods that begin with ``incomplete``."""
-    from placet.aggregate import MODELS, RULES
+    from placet.aggregate import METHODS
 
-    return [name for name in (*MODELS, *RULES) if name.startswith(incomplete)]
+    return [name for name in METHODS if name.startswith(incomplete)]
 
 
 def complete_formats(incomplete: str) -> list[str]:

@@ -13,9 +13,9 @@ import numpy as np
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.consensus_door import expected_seconds
+from placet.aggregate.method_table import default_method
 from placet.aggregate.result.result_files import WRITERS, extras_json
 from placet.aggregate.result.separation import MOST_PAIRED
-from placet.cli.common.default_method import default_method
 from placet.data import Comparisons, DataError, Rankings, Scores
 from placet.data.parameters import parse_value
 from placet.io.output.numbers import percent

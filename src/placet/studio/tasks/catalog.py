@@ -5,30 +5,19 @@ import sys
 import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from placet.aggregate import MODELS, RULES
-from placet.aggregate.scores.score_consensus import SCORE_METHODS
+from placet.aggregate import METHODS
 
 HIDDEN = ("self", "data", "random_state", "max_iter", "tol", "agent_weight")
 
 
 def catalog(progress: Any) -> list[dict[str, Any]]:
     """Every method: its name and kind, whether pairwise votes suffice, a one-sentence description, and its controls."""
-    found = [
-        {"name": name, "kind": "model", "of_pairs": name == "bradley-terry", "about": _sentence(model)}
-        | {"controls": controls(model)}
-        for name, model in MODELS.items()
+    kinds = {"model": "model", "rule": "rule", "score method": "score"}
+    return [
+        {"name": name, "kind": kinds[method.kind], "of_pairs": method.of_pairs, "about": _sentence(method.source)}
+        | {"controls": controls(method.source)}
+        for name, method in METHODS.items()
     ]
-    found += [
-        {"name": name, "kind": "rule", "of_pairs": rule.of_pairs, "about": _sentence(rule.function)}
-        | {"controls": controls(rule.function)}
-        for name, rule in RULES.items()
-    ]
-    found += [
-        {"name": name, "kind": "score", "of_pairs": False, "about": _sentence(method.fit)}
-        | {"controls": controls(method.fit)}
-        for name, method in SCORE_METHODS.items()
-    ]
-    return found
 
 
 def controls(source: Any) -> list[dict[str, Any]]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from placet.aggregate import MODELS, RULES, Consensus, consensus
+from placet.aggregate import METHODS, Consensus, consensus
 from placet.aggregate.consensus_door import expected_seconds
 from placet.axioms import audit as run_audit
-from placet.axioms.outcome import Method
+from placet.axioms.outcome import ExaminedMethod
 from placet.axioms.rule_agreement import compare_methods
 from placet.data import Comparisons, Rankings
 from placet.studio.question import Question
@@ -25,7 +25,7 @@ def methods(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[st
     data = _one_problem(path, Question.from_json(question))
     found: dict[str, Consensus] = {}
     left_out: dict[str, str] = {}
-    names = [*MODELS, *RULES]
+    names = [name for name, method in METHODS.items() if method.kind != "score method"]
     for k, name in enumerate(names):
         progress(k, len(names), name)
         seconds = expected_seconds(data, name)
@@ -39,7 +39,7 @@ def methods(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[st
             continue
         assert isinstance(result, Consensus)
         found[name] = result
-    agreed = compare_methods(data, [Method(name, lambda _, c=result: c) for name, result in found.items()])  # type: ignore[misc]
+    agreed = compare_methods(data, [ExaminedMethod(name, lambda _, c=result: c) for name, result in found.items()])  # type: ignore[misc]
     places = np.array([result.ranks for result in found.values()])
     shown = np.argsort(np.median(places, axis=0), kind="stable")[:MOST_ITEMS]
     order = _by_likeness(agreed.distance)
