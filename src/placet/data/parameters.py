@@ -1,14 +1,18 @@
 """Parameters by name: parsed from ``name=value`` texts, and checked against signatures before any work is done."""
 
 import inspect
+import sys
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from placet.data.errors import one_of
 
+LARGEST = sys.float_info.max
 _CONSTANTS = {"true": True, "false": False, "none": None}
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"}
 
@@ -17,17 +21,17 @@ def check_parameters(function: Callable[..., Any], params: Mapping[str, Any], wh
     """Raise a ``ValueError`` if ``function`` lacks a parameter or a value does not match its annotation.
 
     The first ``skip`` parameters cannot be given by name.  Only annotations of numbers, text, booleans, mappings and
-    choices are checked.
+    choices are checked; a parameter's own default is trusted.
 
     >>> check_parameters(lambda data, seats=1: 0, {"seat": 2}, "'stv'", skip=1)
     Traceback (most recent call last):
     ValueError: parameter 'seat' is unknown to 'stv'; choose from ['seats']
     """
-    names, hints = _names_and_hints(function)
-    check_names(params, names[skip:], who)
+    defaults, hints = _defaults_and_hints(function)
+    check_names(params, list(defaults)[skip:], who)
     for name, value in params.items():
         hint = hints.get(name, Any)
-        if not matches(value, hint):
+        if value is not defaults[name] and not matches(value, hint):
             if get_origin(hint) is Literal and isinstance(value, str):
                 one_of(value, get_args(hint), name)
             raise ValueError(f"parameter {name} of {who} must be {describe_hint(hint)}, not {value!r}")
@@ -42,30 +46,61 @@ def check_names(given: Collection[str], known: Collection[str], who: str) -> Non
 
 
 @lru_cache(maxsize=256)
-def _names_and_hints(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Names of the parameters of a function, and their annotations; empty if only type checkers can resolve these."""
-    names = tuple(inspect.signature(function).parameters)
+def _defaults_and_hints(function: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters of a function with their defaults, and their annotations: none if only type checkers know these."""
+    defaults = {name: one.default for name, one in inspect.signature(function).parameters.items()}
     try:
-        return names, get_type_hints(function.__init__ if inspect.isclass(function) else function)
+        return defaults, get_type_hints(function.__init__ if inspect.isclass(function) else function)
     except NameError:
-        return names, {}
+        return defaults, {}
 
 
-def matches(value: Any, hint: Any) -> bool:
-    """Whether a value matches an annotation; True where that cannot be determined."""
-    if get_origin(hint) in (Union, types.UnionType):
-        return any(matches(value, one) for one in get_args(hint))
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
-    if hint is float:
-        return isinstance(value, Real) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, Integral) and not isinstance(value, bool)
+def matches(value: Any, hint: Any, *, saved: bool = False) -> bool:
+    """Whether a value matches an annotation; True where that cannot be determined.
+
+    ``saved``: for the plain data of a file, which nothing else vouches for.  Then numbers are finite, a float with a
+    whole value counts as an int, the inside of sequences and mappings matches too, and other values are instances.
+
+    >>> matches("ab", Sequence[str]), matches("ab", Sequence[str], saved=True), matches((1, 2.5), tuple, saved=True)
+    (True, False, True)
+    """
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(matches(value, one, saved=saved) for one in inside)
+    if origin is Literal:
+        return any(isinstance(value, type(one)) and value == one for one in inside)
+    if hint is float or hint is int:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        whole = hint is float or isinstance(value, Integral)
+        if not (number and saved):
+            return number and whole
+        return abs(value) <= LARGEST and (whole or value == int(value))
     if hint in (bool, str, type(None)):
         return isinstance(value, hint) or (hint is bool and type(value).__name__ == "bool")
-    if get_origin(hint) is Mapping:
-        return isinstance(value, Mapping)
-    return True
+    if origin is Mapping and not isinstance(value, Mapping):
+        return False
+    return not saved or hint is Any or _saved_matches(value, hint)
+
+
+def _saved_matches(value: Any, hint: Any) -> bool:
+    """Whether a sequence, mapping or object from a file is what an annotation names, with all that is inside."""
+    origin, inside = get_origin(hint) or hint, get_args(hint)
+    if not isinstance(origin, type):
+        return False
+    if isinstance(value, np.ndarray):
+        numbers = issubclass(Sequence, origin) and inside[:1] in ((int,), (float,))
+        return numbers and value.ndim == 1 and bool(np.isfinite(value).all())
+    if not inside or not isinstance(value, dict | list | tuple):
+        return isinstance(value, origin)
+    if issubclass(origin, Mapping):
+        return isinstance(value, dict) and all(
+            matches(one, kind, saved=True) for pair in value.items() for one, kind in zip(pair, inside)
+        )
+    if not issubclass(origin, Sequence) or isinstance(value, dict):
+        return False
+    if origin is tuple and inside[-1:] != (...,):
+        return len(value) == len(inside) and all(matches(one, kind, saved=True) for one, kind in zip(value, inside))
+    return all(matches(one, inside[0], saved=True) for one in value)
 
 
 def describe_hint(hint: Any) -> str:

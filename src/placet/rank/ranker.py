@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from placet.data import DataError, Lists, Parts, Queries
 from placet.data.arrays import Ints, table
 from placet.data.errors import one_of
+from placet.data.parameters import check_parameters
 from placet.data.queries import Missing
 from placet.lazy import Classes
 from placet.losses import LOSSES, Loss
@@ -32,7 +33,7 @@ from placet.rank.query_rows import (
     refuse_uninformative,
 )
 from placet.rank.saving import model_files
-from placet.rank.saving.fitted_state import Attribute, check_params, check_state, fitted_attributes, holds
+from placet.rank.saving.fitted_state import Attribute, check_saved_params, check_state, fitted_attributes, holds
 from placet.rank.sklearn_conventions import refuse_other_arguments, refuse_search_without_routing
 from placet.rank.validation import Best
 from placet.threads import algebra_threads
@@ -157,7 +158,11 @@ class Ranker(BaseEstimator):
         return self
 
     def check_names(self) -> None:
-        """Raise a ``ValueError`` if the metric or loss is unknown; `fit` calls this first."""
+        """Raise a ``ValueError`` if a parameter does not match its annotation, or the metric or loss is unknown.
+
+        `fit` calls this first.
+        """
+        check_parameters(type(self), self.get_params(deep=False), type(self).__name__)
         metric_of(self._metric())
         if self._loss():
             one_of(self._loss(), (*self.own_losses, *LOSSES), "loss")
@@ -294,7 +299,7 @@ class Ranker(BaseEstimator):
     @classmethod
     def from_saved(cls, params: dict[str, Any], state: dict[str, Any] | None) -> Self:
         """A ranker with these parameters, fitted unless ``state`` is None; raise a ``DataError`` if invalid."""
-        check_params(cls, params)
+        check_saved_params(cls, params)
         ranker = cls(**params)
         if state is not None:
             check_state(cls, state)

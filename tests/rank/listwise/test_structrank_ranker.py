@@ -1,6 +1,7 @@
 """StructRank: special networks, order graphs, gradients of the scorers, feasible steps, choice of starts, files."""
 
 import itertools
+from typing import get_args
 
 import numpy as np
 import oracle
@@ -128,7 +129,7 @@ def test_nadaraya_watson_is_the_printed_estimator(data):
         assert left_out[r] == pytest.approx(K[6:] @ y[6:] / K[6:].sum())
 
 
-@pytest.mark.parametrize("name", scorers.SCORERS)
+@pytest.mark.parametrize("name", get_args(scorers.Scorer))
 def test_gradients_of_scorers(data, name, monkeypatch):
     monkeypatch.setattr(scorers, "ROWS_AT_ONCE", 4)  # blocks must add up
     X, y = np.array(data.X), np.array(data.grade)
@@ -210,7 +211,7 @@ def test_a_halved_rate_stays_halved(data, monkeypatch):
     assert [x[0] for x in asked["vector"]] == pytest.approx([64.0] * n + [64.0 / np.sqrt(2)] * n)
 
 
-@pytest.mark.parametrize("scorer", scorers.SCORERS)
+@pytest.mark.parametrize("scorer", get_args(scorers.Scorer))
 @pytest.mark.parametrize("connections", ["full", "none", 1, 0.2])
 def test_it_learns(data, scorer, connections):
     ranker = StructRank(scorer, connections, reduction="mean", learning_rate=2.0, starts=2)
@@ -285,7 +286,7 @@ def test_a_sum_over_many_pairs_is_lowered_where_the_rate_finds_its_size():
     """Some 1,000 edges a list at rate 0.5: a step that is merely feasible is far too long, and raises the loss."""
     data = placet.simulate.queries(12, 60, 4, 3, w=[2.0, -2.0, 0.0, 0.0], noise=3.0, random_state=3)
     ratio = {}
-    for halving in scorers.HALVING:
+    for halving in get_args(scorers.Halving):
         about = StructRank("linear", starts=1, epochs=6, halving=halving, keep="run").fit(data).fit_summary_
         ratio[halving] = about["loss after"] / about["loss before"]
     assert max(ratio["rate"], ratio["loss"]) < 0.9
@@ -299,7 +300,7 @@ def whole_objective(scorer, theta, X, graph, connections):
 
 
 @pytest.mark.parametrize("connections", ["full", "none", 2])
-@pytest.mark.parametrize("name", scorers.SCORERS)
+@pytest.mark.parametrize("name", get_args(scorers.Scorer))
 def test_the_gradient_of_what_is_trained(data, name, connections):
     """In all parameters at once, through scores, margins and pairs of edges; and a short step goes down."""
     X, y = np.array(data.X), np.array(data.grade)
@@ -345,7 +346,7 @@ def test_preferences_from_a_relation():
         StructRank(preferences="p").fit(empty)
 
 
-@pytest.mark.parametrize("scorer", scorers.SCORERS)
+@pytest.mark.parametrize("scorer", get_args(scorers.Scorer))
 def test_saved_and_loaded(data, tmp_path, scorer):
     ranker = StructRank(scorer, 1, epochs=1, starts=1).fit(data)
     ranker.save(tmp_path / "model")

@@ -14,10 +14,11 @@ from sklearn.base import clone
 
 import placet
 from placet.data import DataError
+from placet.data.parameters import matches
 from placet.rank import RANKERS, LinearRanker
 from placet.rank.ranker import Ranker
 from placet.rank.saving import file_format
-from placet.rank.saving.fitted_state import Array, Number, check_state, fits, fitted_attributes, holds
+from placet.rank.saving.fitted_state import Array, Number, check_state, fitted_attributes, holds
 
 pytestmark = pytest.mark.jit
 FUZZ = Path(__file__).parents[3] / "fuzz" / "fuzz_models.py"
@@ -190,8 +191,8 @@ def test_parameters_are_those_that_their_annotations_name(saved):
         file_format.write(saved.with_name("n"), header, arrays)
         with pytest.raises(DataError, match=f"{name}=.* is not a parameter of a LinearRanker"):
             placet.load(saved.with_name("n"))
-    assert fits(2.0, int)
-    assert not fits("x", int)
+    assert matches(2.0, int, saved=True)
+    assert not matches("x", int, saved=True)
 
 
 def test_what_cannot_be_loaded_is_not_saved(tmp_path):

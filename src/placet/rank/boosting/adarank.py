@@ -13,7 +13,7 @@ from placet.data.arrays import Floats
 from placet.metrics import metric as metric_of
 from placet.rank import similarity
 from placet.rank.boosting import weak_rankers
-from placet.rank.boosting.additive import Additive, BoostingRound, NewTerm
+from placet.rank.boosting.additive import Additive, Backend, BoostingRound, NewTerm
 from placet.rank.query_rows import mean_defined
 
 
@@ -60,7 +60,7 @@ class AdaRank(Additive):
         repeats: int | None = 3,
         kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
-        backend: str = "lightgbm",
+        backend: Backend = "lightgbm",
         leaves: int = 16,
         min_rows: int = 20,
         patience: int = 50,

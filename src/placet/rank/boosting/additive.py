@@ -1,13 +1,12 @@
 """Sums of weak ranking functions: the shared base of boosted rankers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, rows_of
-from placet.data.errors import one_of
 from placet.kernels.rank import weak_learners as kernels
 from placet.rank import similarity
 from placet.rank.boosting import weak_rankers
@@ -35,6 +34,10 @@ class NewTerm(NamedTuple):
     round: BoostingRound
 
 
+Backend = Literal["lightgbm", "sklearn"]
+"""Libraries that grow the trees of boosters."""
+
+
 class Additive(Ranker):
     """Base of rankers with the score level + sum_t alpha_t h_t(x), h_t features, stumps, trees or listwise terms.
 
@@ -49,7 +52,7 @@ class Additive(Ranker):
     feature_fraction: float = 1.0
     kernels: Sequence[similarity.SimilarityKernel]
     bandwidth: float
-    backend: str
+    backend: Backend
     leaves: int
     min_rows: int
     patience: int
@@ -200,7 +203,6 @@ class Additive(Ranker):
         unknown = [name for name in self._names() if name not in weak_rankers.LEARNERS]
         if unknown or not self._names():
             raise ValueError(f"learners {self.learners!r} are unknown; choose from {list(weak_rankers.LEARNERS)}")
-        one_of(self.backend, ("lightgbm", "sklearn"), "backend")
         if self.n_rounds < 1 or self.patience < 1 or self.leaves < 2 or self.min_rows < 1:
             raise ValueError("n_rounds, patience and min_rows must be at least 1, leaves at least 2")
 

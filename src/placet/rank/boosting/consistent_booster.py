@@ -1,16 +1,15 @@
 """Boosting of NDCG-consistent surrogates: functional gradient descent with weak ranking functions."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from placet.data import Queries
 from placet.data.arrays import Floats, Ints
-from placet.data.errors import one_of
 from placet.losses import Bound
 from placet.rank import similarity
-from placet.rank.boosting.additive import Additive, BoostingRound, NewTerm, reason_no_edge
+from placet.rank.boosting.additive import Additive, Backend, BoostingRound, NewTerm, reason_no_edge
 from placet.rank.boosting.score_level import best_constant
 from placet.rank.controls import effects_of
 from placet.rank.saving.fitted_state import Learned, holds
@@ -95,16 +94,16 @@ class ConsistentBooster(Additive):
         n_rounds: int = 300,
         *,
         learners: str | Sequence[str] = "feature",
-        step: str = "line-search",
+        step: Literal["line-search", "projection"] = "line-search",
         learning_rate: float = 1.0,
         subsample: float = 1.0,
         feature_fraction: float = 1.0,
         kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
-        backend: str = "lightgbm",
+        backend: Backend = "lightgbm",
         leaves: int = 16,
         min_rows: int = 20,
-        start: str = "level",
+        start: Literal["level", "zero"] = "level",
         center: bool = True,
         min_edge: float = 1e-6,
         patience: int = 50,
@@ -208,8 +207,6 @@ class ConsistentBooster(Additive):
 
     def _check(self) -> None:
         self._check_learners()
-        one_of(self.step, ("line-search", "projection"), "step")
-        one_of(self.start, ("level", "zero"), "start")
         if not (
             self.learning_rate > 0 and 0 < self.subsample <= 1 and 0 < self.feature_fraction <= 1 and self.min_edge >= 0
         ):

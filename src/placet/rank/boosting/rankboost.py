@@ -4,18 +4,17 @@ Freund, Iyer, Schapire and Singer, An efficient boosting algorithm for combining
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import brentq
 
 from placet.data import Queries
 from placet.data.arrays import Floats
-from placet.data.errors import one_of
 from placet.kernels.ranges import descending_order
 from placet.kernels.rank import exponential_pairs as kernels
 from placet.rank import similarity
-from placet.rank.boosting.additive import Additive, BoostingRound, NewTerm, reason_no_edge
+from placet.rank.boosting.additive import Additive, Backend, BoostingRound, NewTerm, reason_no_edge
 
 
 class RankBoost(Additive):
@@ -69,12 +68,12 @@ class RankBoost(Additive):
         n_rounds: int = 300,
         *,
         learners: str | Sequence[str] = "stump",
-        step: str = "bound",
-        balance: str = "pairs",
+        step: Literal["bound", "line-search"] = "bound",
+        balance: Literal["pairs", "queries"] = "pairs",
         learning_rate: float = 1.0,
         kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
-        backend: str = "lightgbm",
+        backend: Backend = "lightgbm",
         leaves: int = 16,
         min_rows: int = 20,
         min_edge: float = 1e-6,
@@ -99,8 +98,6 @@ class RankBoost(Additive):
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
         self._check_learners()
-        one_of(self.step, ("bound", "line-search"), "step")
-        one_of(self.balance, ("pairs", "queries"), "balance")
         if not (self.learning_rate > 0 and self.min_edge >= 0):
             raise ValueError("learning_rate must be above 0 and min_edge not negative")
         model = self._new_sum(queries)

@@ -2,14 +2,13 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from placet.data import DataError, Parts, Queries
 from placet.data.arrays import Floats
 from placet.data.engines.serial import EngineError
-from placet.data.errors import one_of
 from placet.losses import LOSSES
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
 from placet.rank.feature_tables import Products, SideBySide, times
@@ -103,13 +102,13 @@ class LinearRanker(Ranker):
         loss: str = "pmop-fd",
         l2: float = 1e-4,
         *,
-        solver: str = "lbfgs",
+        solver: Literal["lbfgs", "newton", "sgd"] = "lbfgs",
         standardize: bool = True,
         second_order: float | None = None,
         tol: float = 1e-3,
         rel_tol: float | None = None,
         max_iter: int = 1000,
-        step: str = "adagrad",
+        step: Literal["adagrad", "adam", "plain"] = "adagrad",
         learning_rate: float = 0.1,
         batch: int | None = None,
         metric: str = "ndcg@10",
@@ -305,7 +304,6 @@ class LinearRanker(Ranker):
             raise DataError(f"{len(self.coef_)} weights and {products} products do not fit {n} features")
 
     def _check(self) -> None:
-        one_of(self.solver, SOLVERS, "solver")
         if not self.l2 >= 0 or not (self.control_l2 is None or self.control_l2 >= 0):
             raise ValueError(f"l2 {self.l2} and control_l2 {self.control_l2} must not be negative")
         if not self.tol > 0 or self.max_iter < 1:

@@ -5,14 +5,13 @@ Qin, Liu, Zhang, Wang and Li, Global ranking using continuous conditional random
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, list_of_rows
-from placet.data.errors import one_of
 from placet.losses import Bound
 from placet.optim import ConvergenceWarning, Fit, cg, lbfgs
 from placet.rank import similarity
@@ -20,7 +19,6 @@ from placet.rank.boosting.score_level import WithLevel
 from placet.rank.feature_tables import need_dense
 from placet.rank.saving.fitted_state import Array, Number, holds
 
-FORMS = ("feedback", "distillation")
 LONGEST_DENSE = 5000  # maximum rows of a list for eigenvalues and direct solves
 ERROR = 1e-6  # largest relative error of a solution without a warning
 LARGEST = 12.0  # bound on |log alpha| and |log beta|: the density has no maximum if related rows all have equal grades
@@ -75,7 +73,7 @@ class ContinuousCRF(WithLevel):
     def __init__(
         self,
         relation: str = "cosine",
-        form: str = "feedback",
+        form: Literal["feedback", "distillation"] = "feedback",
         loss: str = "likelihood",
         *,
         l2: float = 1e-3,
@@ -146,15 +144,9 @@ class ContinuousCRF(WithLevel):
             )
         return s
 
-    def _check_state(self) -> None:
-        if self.form not in FORMS:
-            raise DataError(f"form {self.form!r} is unknown")
-
     def _check(self) -> None:
-        one_of(self.form, FORMS, "form")
         if self.form == "distillation" and self.relation == "cosine":
             raise ValueError("form 'distillation' needs a directed relation of the Queries, not 'cosine'")
-        self.check_names()
         if not (self.l2 >= 0 and self.tol > 0 and self.max_iter >= 1):
             raise ValueError("l2 must not be negative, tol be above 0, max_iter at least 1")
 

@@ -6,14 +6,13 @@ Huang and Frey, Structured ranking learning using cumulative distribution networ
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints
-from placet.data.errors import one_of
 from placet.data.memory import refuse_dense
 from placet.kernels.losses import edge_pairs
 from placet.kernels.losses import structrank as kernels
@@ -26,8 +25,8 @@ from placet.rank.validation import Best
 
 HALVINGS = 60
 STILL = 1e-7  # fraction of the norm; a run ends when an epoch moves theta by less
-SCORERS = ("nadaraya-watson", "linear", "network")
-HALVING = ("loss", "rate", "vector", "coordinate")
+Scorer = Literal["nadaraya-watson", "linear", "network"]
+Halving = Literal["loss", "rate", "vector", "coordinate"]
 ROWS_AT_ONCE = 512
 
 Back = Callable[[Floats], Floats]
@@ -86,7 +85,12 @@ class Graph:
         return int((len(self.grade) ** 2 - (counts**2).sum()) // 2)
 
     def loss(
-        self, s: Floats, w: Floats, connections: str | float, random_state: int, reduction: str = "sum"
+        self,
+        s: Floats,
+        w: Floats,
+        connections: str | float,
+        random_state: int,
+        reduction: Literal["sum", "mean"] = "sum",
     ) -> tuple[float, Floats, Floats]:
         """Sum or mean over pairs of edges of log(1 + e^(-w1 r_e) + e^(-w2 r_f)), and its gradients in s and in w."""
         terms = _n_terms(self.n_edges, connections) if reduction == "mean" else 1
@@ -185,19 +189,19 @@ class StructRank(Ranker):
 
     def __init__(
         self,
-        scorer: str = "nadaraya-watson",
+        scorer: Scorer = "nadaraya-watson",
         connections: str | float = "full",
         *,
-        reduction: str = "sum",
+        reduction: Literal["sum", "mean"] = "sum",
         norm: float | Sequence[float] = 50.0,
         learning_rate: float = 0.5,
         epochs: int = 10,
         starts: int = 3,
         hidden: int = 8,
         own_list: bool = True,
-        halving: str = "loss",
-        keep: str = "epoch",
-        precision: str = "double",
+        halving: Halving = "loss",
+        keep: Literal["epoch", "run"] = "epoch",
+        precision: Literal["single", "double"] = "double",
         preferences: str | None = None,
         metric: str = "average_precision",
         random_state: int = 0,
@@ -322,22 +326,17 @@ class StructRank(Ranker):
         return all_scores(self._scorer(self.n_features_in_), self.theta_[:-2], to_dense(X))
 
     def _check_state(self) -> None:
-        if self.scorer not in SCORERS or self.hidden < 1:
-            raise DataError(f"scorer {self.scorer!r} with {self.hidden} hidden units is unknown")
+        if self.hidden < 1:
+            raise DataError(f"a network cannot have {self.hidden} hidden units")
         n = self.n_features_in_
         expected = (n + 2) * int(self.hidden) + 2 if self.scorer == "network" else n + 2
         if len(self.theta_) != expected or (self.scorer == "nadaraya-watson") != bool(len(self.rows_)):
             raise DataError(f"{len(self.theta_)} parameters and {len(self.rows_)} rows do not fit {self.scorer!r}")
 
     def _check(self, norms: list[float]) -> None:
-        one_of(self.scorer, SCORERS, "scorer")
         check_connections(self.connections)
         if not norms or not all(n > 0 for n in norms) or not self.learning_rate > 0:
             raise ValueError(f"norm {self.norm} and learning_rate {self.learning_rate} must be above 0")
-        one_of(self.halving, HALVING, "halving")
-        one_of(self.keep, ("epoch", "run"), "keep")
-        one_of(self.reduction, ("sum", "mean"), "reduction")
-        one_of(self.precision, ("single", "double"), "precision")
         if self.epochs < 1 or self.starts < 1 or self.hidden < 1:
             raise ValueError("epochs, starts and hidden must be at least 1")
 
@@ -348,7 +347,7 @@ def feasible_step(
     rate: float,
     norm: float,
     n_nonnegative: int,
-    halving: str = "coordinate",
+    halving: Halving = "coordinate",
     lowers: Callable[[Floats], bool] | None = None,
 ) -> tuple[Floats, float]:
     """theta - rate gradient, with the rate halved until |theta|_1 <= norm and constrained entries are nonnegative.

@@ -9,13 +9,14 @@ throughout a ranker, and "features" for the number of its features.
 import math
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from placet.data import DataError
+from placet.data.parameters import describe_hint, matches
 from placet.rank.tree_arrays import Forest
 
 Sizes = dict[str, int]
@@ -163,7 +164,7 @@ class TupleOf:
         if not isinstance(value, tuple) or len(value) != len(self.kinds):
             return f"is {_kind(value)}, not {len(self.kinds)} values"
         hints = [typing.Union[tuple(kinds)] for kinds in self.kinds]  # noqa: UP007
-        wrong = [one for one, hint in zip(value, hints) if not fits(one, hint)]
+        wrong = [one for one, hint in zip(value, hints) if not matches(one, hint, saved=True)]
         return f"holds {wrong[0]!r:.40}" if wrong else None
 
 
@@ -245,7 +246,7 @@ def check_state(kind: type, state: Mapping[str, Any]) -> None:
             sizes["features"] = int(state[name])
 
 
-def check_params(kind: type, params: Mapping[str, Any]) -> None:
+def check_saved_params(kind: type, params: Mapping[str, Any]) -> None:
     """Raise a ``DataError`` if a parameter is unknown, or its value does not match the annotation."""
     hints = typing.get_type_hints(kind.__init__)  # type: ignore[misc]
     known: list[str] = kind._get_param_names()  # type: ignore[attr-defined]
@@ -253,39 +254,9 @@ def check_params(kind: type, params: Mapping[str, Any]) -> None:
     if unknown:
         raise DataError(f"{kind.__name__} has no parameters {unknown}; update Placet to read this model")
     for name, value in params.items():
-        if not fits(value, hints.get(name, Any)):
-            raise DataError(f"{name}={value!r:.60} is not a parameter of a {kind.__name__}, which takes {hints[name]}")
-
-
-def fits(value: Any, hint: Any) -> bool:
-    """Whether plain data match an annotation; an int counts as a float, and a float with a whole value as an int.
-
-    >>> fits((1, 2.5), float | Sequence[float]), fits("ab", Sequence[str]), fits(True, int), fits(None, str | None)
-    (True, False, False, True)
-    """
-    if hint is Any:
-        return True
-    if hint is None or hint is type(None):
-        return value is None
-    if hint is float or hint is int:
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        return number and (hint is float or value == int(value))
-    origin, inside = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return any(fits(value, one) for one in inside)
-    if origin is typing.Literal:
-        return value in inside
-    if origin is tuple:
-        if inside[-1:] == (...,):
-            return isinstance(value, list | tuple) and all(fits(one, inside[0]) for one in value)
-        return isinstance(value, list | tuple) and len(value) == len(inside) and all(map(fits, value, inside))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return isinstance(value, dict) and all(fits(k, inside[0]) and fits(v, inside[1]) for k, v in value.items())
-    if isinstance(origin, type) and issubclass(origin, Sequence):
-        if isinstance(value, np.ndarray):
-            return value.ndim == 1 and inside[0] in (int, float) and bool(np.isfinite(value).all())
-        return isinstance(value, list | tuple) and all(fits(one, inside[0]) for one in value)
-    return isinstance(hint, type) and isinstance(value, hint)
+        if not matches(value, hints[name], saved=True):
+            words = describe_hint(hints[name])
+            raise DataError(f"{name}={value!r:.60} is not a parameter of a {kind.__name__}, which takes {words}")
 
 
 def _kind(value: Any) -> str:

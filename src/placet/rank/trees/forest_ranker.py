@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, is_sparse, offsets_from_sizes
-from placet.data.errors import one_of
 from placet.data.memory import refuse_beyond_memory
 from placet.kernels.rank.tree_leaves import DEFAULT_LEFT, NAN_IS_MISSING, ZERO
 from placet.rank.saving.fitted_state import Learned, Number, TreesOf, holds
@@ -18,7 +17,6 @@ from placet.rank.trees.tree_ranker import Slopes
 from placet.rank.trees.tree_scores import OfTrees
 from placet.threads import map_ordered
 
-SPLITS = ("random", "best")
 TREES_AT_ONCE = 8
 MOST_VALUES = 1 << 16
 """Maximum number of distinct values of a feature; a feature with more is reduced to this many quantiles."""
@@ -74,7 +72,7 @@ class ForestRanker(OfTrees):
         *,
         min_rows: int = 3,
         feature_fraction: float = 0.3,
-        splits: str = "random",
+        splits: Literal["random", "best"] = "random",
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
         random_state: int = 0,
@@ -89,7 +87,6 @@ class ForestRanker(OfTrees):
         self.random_state = random_state
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
-        one_of(self.splits, SPLITS, "splits")
         if self.n_trees < 1 or self.min_rows < 1:
             raise ValueError(f"n_trees {self.n_trees} and min_rows {self.min_rows} must be at least 1")
         self._check_shares("feature_fraction")

@@ -3,14 +3,13 @@
 import time
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import DataError, Lists, Parts, Queries
 from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
-from placet.data.errors import one_of
 from placet.losses import LOSSES, Bound, needs
 from placet.rank.controls import Effects, effects_of
 from placet.rank.monotone import directions
@@ -121,7 +120,7 @@ class TreeRanker(OfTrees):
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
         backend_params: Mapping[str, Any] | None = None,
-        backend: str = "lightgbm",
+        backend: Literal["lightgbm", "xgboost", "catboost"] = "lightgbm",
         monotone: Mapping[str, int] | Sequence[int] | None = None,
         random_state: int = 0,
     ) -> None:
@@ -142,7 +141,6 @@ class TreeRanker(OfTrees):
         self.random_state = random_state
 
     def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
-        one_of(self.backend, BACKENDS, "backend")
         self._check()
         slopes, settings = Slopes(self.loss, self.loss_params), self._settings(queries)
         self.controls_: dict[str, float] = {}
