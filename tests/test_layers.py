@@ -16,7 +16,7 @@ LAYERS = (
 ).split()
 INSIDE = {
     "kernels": "jit vector sums ranges metrics parse losses aggregate rank tracking",
-    "io": "escaping output text files tables sparse ballots battles features clicks preferences preflib ratings score_tables"
+    "io": "escaping output text compression files tables sparse ballots battles features clicks preferences preflib ratings score_tables"
     " trec judged_scores formats several_files table_slices scanning",
     "aggregate": "places instances resample result likelihood pairs ballots mpm rules distance method scores"
     " method_table mixture consensus_door consensus_of_parts influence",

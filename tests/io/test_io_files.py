@@ -19,18 +19,20 @@ import zstandard
 import placet.io as pio
 from placet.data import Comparisons, DataError, Rankings, memory
 from placet.io import files
+from placet.io.compression import decompression_limit
 from placet.io.files import (
+    HEAD,
     bare_suffix,
-    decompression_limit,
     first_lines,
     open_bytes,
-    peek,
+    opened,
     read_bytes,
     read_text,
     spool,
     write_lines,
     writing,
 )
+from placet.io.tables import row_sources
 
 PACK = {
     ".gz": gzip.compress,
@@ -312,9 +314,54 @@ def test_suffixes_and_first_lines(tmp_path):
     assert bare_suffix("a/b.CSV.gz") == ".csv"
     assert bare_suffix(pathlib.Path("x.soc")) == ".soc"
     assert bare_suffix(io.BytesIO()) == ""
-    head, source = peek(io.BytesIO(PACK[".xz"](b"# c\n\nfirst\r\nsecond")))
-    assert first_lines(head, 2) == ["first", "second"]
-    assert source.read() == b"# c\n\nfirst\r\nsecond"
+    with opened(io.BytesIO(PACK[".xz"](b"# c\n\nfirst\r\nsecond"))) as file:
+        assert first_lines(file.head, 2) == ["first", "second"]
+        assert file.read() == b"# c\n\nfirst\r\nsecond"
+
+
+@pytest.mark.parametrize("suffix", ["", *PACK])
+@pytest.mark.parametrize("size", [0, 10, HEAD - 1, HEAD, 3 * HEAD + 5])
+def test_an_open_file_is_read_from_its_start_as_often_as_asked(tmp_path, suffix, size):
+    data = np.random.default_rng(size).integers(97, 122, size).astype(np.uint8).tobytes()
+    path = tmp_path / f"x.txt{suffix}"
+    path.write_bytes(PACK[suffix](data) if suffix else data)
+    with opened(path) as file:
+        assert file.head == data[:HEAD]
+        assert file.path == (None if suffix else str(path))
+        assert file.stream().read(7) == data[:7]
+        assert file.stream().read() == file.read() == data
+        with opened(file) as same:
+            assert same is file
+
+
+FIRST = {
+    "votes.csv": "model_a,model_b,winner\nx,y,model_a\ny,z,tie\n",
+    "votes.csv.gz": "model_a,model_b,winner\nx,y,model_a\ny,z,tie\n",
+    "ballots.txt": "2: a > b\n1: b > c\n",
+    "ballots.txt.xz": "2: a > b\n1: b > c\n",
+    "rows.letor": "1 qid:1 1:2\n0 qid:1 1:1\n",
+    "ratings.dat": "1::x::5\n1::y::3\n",
+    "ratings.csv": "user,item,rating\n1,x,5\n1,y,3\n",
+    "scores.json": '[{"model": "x", "t": 1, "u": 2}, {"model": "y", "t": 2, "u": 1}]',
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_a_file_is_opened_once(tmp_path, monkeypatch, name):
+    data = FIRST[name].encode()
+    suffix = pathlib.Path(name).suffix
+    path = tmp_path / name
+    path.write_bytes(PACK[suffix](data) if suffix in PACK else data)
+    times = []
+
+    def counted(file, *args, **options):
+        times.append(file)
+        return open(file, *args, **options)
+
+    for module in (files, row_sources):
+        monkeypatch.setattr(module, "open", counted, raising=False)
+    assert len(pio.read(path)) > 0
+    assert times == [path]
 
 
 def test_scores_are_numbers_one_per_line():

@@ -1,8 +1,8 @@
 """Ballots as text, such as ``12: A > B = C``, or as a long or wide table."""
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -10,13 +10,13 @@ from placet.data import DataError, Rankings
 from placet.data.arrays import first_repeat, set_columns
 from placet.data.errors import one_of
 from placet.data.rankings import Unlisted
-from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
+from placet.io.files import Source, bare_suffix, layout_of, name_of, read_lines, write_lines
 from placet.io.tables.ballot_controls import columns_of
-from placet.io.tables.ballot_tables import LAYOUTS, WIDE, BallotLayout, find_columns, read_columns
+from placet.io.tables.ballot_tables import WIDE, BallotLayout, ColumnRoles, find_columns, read_columns
 from placet.io.tables.column_names import split_names
 from placet.io.tables.row_sources import in_memory
-from placet.io.tables.tables import SUFFIXES, FileHead, read_table, write_table
-from placet.io.text import OnError, Problems, format_number, parse_decimal, quote
+from placet.io.tables.tables import SUFFIXES, FileHead, Table, read_table, write_table
+from placet.io.text import TEXT, OnError, Problems, format_number, parse_decimal, quote
 
 _COUNT = re.compile(r"\s*([+-]?(?:[0-9.][0-9A-Za-z_.+-]*|nan|inf|infinity))\s*:", re.IGNORECASE)
 _ORDER = re.compile(r"\s*(?:[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?\s*:\s*\S.*|[^:]*>.*)")
@@ -25,13 +25,30 @@ _ITEMS = re.compile(r"\s*#\s*items\s*:(.*)", re.DOTALL)
 _SHAPE = 'a line is: count: A > B = C, with quotes around names that hold one of > = # : "'
 
 
-def looks_like_ballots(sample: FileHead) -> dict[str, Any] | None:
+def looks_like_ballots(head: FileHead) -> ColumnRoles | str | None:
     """Match a table with ballot columns, or text whose first line is an order or that has a list of items."""
-    if sample.table is not None:
-        none = {"weight": None, "agent": None, "instance": None}
-        aside = _control_columns(sample.table.names, sample.control)
-        return None if find_columns(sample.table, None, (None, None, None), none, None, aside) is None else {}
-    return {} if _ORDER.fullmatch(sample.first) or "# items:" in sample.text else None
+    if head.table is not None:
+        keys = tuple(head.given("ballot", "item", "rank").values())
+        special = head.given("weight", "agent", "instance")
+        return _find(head.table, keys, special, **head.given("layout", "items", "ignore", "control"))
+    return TEXT if _ORDER.fullmatch(head.first) or "# items:" in head.text else None
+
+
+def _find(
+    table: Table,
+    keys: tuple[str | None, ...],
+    special: Mapping[str, str | None],
+    layout: BallotLayout | None,
+    items: Sequence[Hashable] | None,
+    ignore: str | Sequence[str] | None,
+    control: str | Sequence[str] | None,
+) -> ColumnRoles | None:
+    """The columns by role; those of controls have no other."""
+    beside = columns_of(table.names, control, wide=True) if control else []
+    found = find_columns(table, layout, keys, special, items, [*split_names(ignore or ()), *beside])
+    if found is not None:
+        found.control = columns_of(table.names, control, found.layout != "long")
+    return found
 
 
 def read_ballots(
@@ -86,35 +103,30 @@ def read_ballots(
 
     Columns of a grid (``Question [item]``) are named by the text in brackets.
     """
-    one_of(unlisted, ("absent", "last"), "unlisted")
+    one_of(unlisted, get_args(Unlisted), "unlisted")
     if layout is not None:
-        one_of(layout, ("text", *LAYOUTS), "layout")
-    if layout == "text" or (layout is None and not is_table(source, separator or format)):
+        one_of(layout, (TEXT, *get_args(BallotLayout)), "layout")
+    layout = layout or (TEXT if layout_of(source) == TEXT else None)
+    if layout == TEXT or (layout is None and not is_table(source, separator or format)):
         if control:
             raise DataError(f"{name_of(source)}: ballots as text have no columns for control=; write a table (.csv)")
-        columns_named = {"ballot": ballot, "item": item, "rank": rank, "weight": weight, "agent": agent}
-        columns_named |= {"instance": instance, "ignore": ", ".join(split_names(ignore)) or None}
+        columns_named: dict[str, Any] = {"ballot": ballot, "item": item, "rank": rank, "weight": weight, "agent": agent}
+        columns_named |= {"instance": instance, "ignore": ignore}
         for name, value in columns_named.items():
-            if value is not None:
+            if value:
                 raise DataError(f"{name_of(source)}: ballots in lines of text have no columns; leave {name}= out")
         return _from_text(source, items, unlisted, on_error)
     table = read_table(source, on_error, format, separator=separator)
-    given: dict[str, str | None] = {"weight": weight, "agent": agent, "instance": instance}
-    beside = _control_columns(table.names, control)
-    columns = find_columns(table, layout, (ballot, item, rank), given, items, [*split_names(ignore), *beside])
+    special = {"weight": weight, "agent": agent, "instance": instance}
+    columns: ColumnRoles | None
+    columns = table.layout or _find(table, (ballot, item, rank), special, layout, items, ignore, control)
     if columns is None:
         raise DataError(f"{table.name}: the columns {table.names} may be read in two ways, or in none; {WIDE}")
-    columns.control = columns_of(table.names, control, columns.layout != "long")
     result = read_columns(table, columns, items, _line, control)
     result = result.completed() if unlisted == "last" else result
     said = table.note(f"ballots ({_MEANING[columns.layout]})", columns.column_names())
     set_columns(result, notes=(said, *result.heads_note()))
     return result
-
-
-def _control_columns(names: Sequence[str], control: str | Sequence[str] | None) -> list[str]:
-    """The columns of controls, whatever the layout; they are not considered as ballots, items or ranks."""
-    return columns_of(names, control, wide=True) if control else []
 
 
 _MEANING = {

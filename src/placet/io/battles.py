@@ -10,7 +10,7 @@ from placet.data import Comparisons, DataError
 from placet.data.comparisons import OUTCOMES, Outcome
 from placet.io.files import Source
 from placet.io.tables.cells import Column, as_number, join_columns
-from placet.io.tables.column_names import COUNTS, SIDES, find_column, find_pair, plain_name, split_names
+from placet.io.tables.column_names import COUNTS, SIDES, find_pair, plain_name, split_names
 from placet.io.tables.controls import control_table, find_terms, read_times
 from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError
@@ -49,15 +49,25 @@ class BattleColumns(NamedTuple):
     winner: str | None = None
     scores: tuple[str, str] | None = None
     flags: tuple[str, ...] | None = None
+    agent: str | None = None
+    weight: str | None = None
+
+    @property
+    def won_lost(self) -> bool:
+        """Whether the sides are the winner and the loser."""
+        return not (self.winner or self.scores or self.flags)
 
     def column_names(self) -> list[str]:
         said = (self.winner,) if self.winner else (*(self.scores or ()), *(self.flags or ()))
         return [self.a, self.b, *said]
 
 
-def looks_like_battles(sample: FileHead) -> dict[str, Any] | None:
+def looks_like_battles(head: FileHead) -> BattleColumns | None:
     """Match a table with the columns of battles."""
-    return {} if sample.table is not None and find_layout(sample.table) is not None else None
+    return None if head.table is None else find_layout(head.table, **head.given(*_COLUMNS))
+
+
+_COLUMNS = ("a", "b", "winner", "loser", "scores", "agent", "weight")
 
 
 def find_layout(
@@ -67,8 +77,24 @@ def find_layout(
     winner: str | Sequence[str] | None = None,
     loser: str | None = None,
     scores: str | Sequence[str] | None = None,
+    agent: str | None = None,
+    weight: str | None = None,
 ) -> BattleColumns | None:
     """The columns of battles in a table: those given, or else those with known names; None if there are none."""
+    found = _find_sides(table, a, b, winner, loser, scores)
+    if found is None:
+        return None
+    return found._replace(agent=agent or table.find(("agent",)), weight=weight or table.find(COUNTS))
+
+
+def _find_sides(
+    table: Table,
+    a: str | None,
+    b: str | None,
+    winner: str | Sequence[str] | None,
+    loser: str | None,
+    scores: str | Sequence[str] | None,
+) -> BattleColumns | None:
     columns = () if winner is None else tuple(split_names(winner))
     flags = columns if len(columns) > 1 else None
     said = None if winner is None or flags else cast(str, winner)
@@ -76,7 +102,7 @@ def find_layout(
     if pair is not None and len(pair) != 2:
         raise ValueError(f"scores must name two columns, not {list(pair)}")
     if loser is not None:
-        return BattleColumns(said or find_column(table.names, WINNERS[:1]) or "winner", loser)
+        return BattleColumns(said or table.find(WINNERS[:1]) or "winner", loser)
     if a is None and b is None and not flags and pair is None:
         won_lost = find_pair(table, WON_LOST, _NAME_THEM)
         if won_lost is not None:
@@ -86,11 +112,16 @@ def find_layout(
         return None
     if said or pair or flags:
         return BattleColumns(*sides, said, pair, flags)
-    hot = [find_column(table.names, (f"winner_{plain_name(side)}", f"{plain_name(side)}_wins")) for side in sides]
+    return _find_result(table, sides)
+
+
+def _find_result(table: Table, sides: tuple[str, str]) -> BattleColumns | None:
+    """The columns that say who won: one per outcome, one of outcomes, or two of scores."""
+    hot = [table.find((f"winner_{plain_name(side)}", f"{plain_name(side)}_wins")) for side in sides]
     if hot[0] and hot[1]:
-        tie = find_column(table.names, ("winner_tie", "tie", "draw"))
+        tie = table.find(("winner_tie", "tie", "draw"))
         return BattleColumns(*sides, flags=(hot[0], hot[1], *((tie,) if tie else ())))
-    if (found := find_column(table.names, WINNERS)) is not None:
+    if (found := table.find(WINNERS)) is not None:
         return BattleColumns(*sides, found)
     if (both := find_pair(table, SCORES, "name the columns with scores=")) is not None:
         return BattleColumns(*sides, scores=both)
@@ -146,17 +177,15 @@ def read_battles(
     Names are text if the file is text.
     """
     table = read_table(source, on_error, format, separator=separator).without(split_names(ignore))
-    layout = find_layout(table, a, b, winner, loser, scores)
+    layout: BattleColumns | None = table.layout or find_layout(table, a, b, winner, loser, scores, agent, weight)
     if layout is None:
         raise DataError(f"{table.name}: the columns {table.names} are not those of battles; {_NAME_THEM}")
-    won_lost = not (layout.winner or layout.scores or layout.flags)
-    if won_lost and ordered:
+    if layout.won_lost and ordered:
         raise DataError(
             f"{table.name}: {layout.a}, {layout.b} say who won and not who came first, so there is no effect of coming "
             "first to estimate; name the two sides with a= and b= and the winner with winner=, or leave ordered out"
         )
-    agent = agent or find_column(table.names, ("agent",))
-    weight = weight or find_column(table.names, COUNTS)
+    agent, weight = layout.agent, layout.weight
     terms = find_terms(table.names, control)
     own = layout.column_names()
     used = [*own, *(name for name in (agent, weight, time) if name), *(name for term in terms for name in term.columns)]
@@ -175,7 +204,7 @@ def read_battles(
     good = rows.good_rows()
     if not len(good):
         raise DataError(f"{table.name}: no battles; a row has two items and who won")
-    if won_lost:
+    if layout.won_lost:
         _refuse_one_sided(table.name, layout, {name: values[good] for name, values in controls.items()})
     return Comparisons.from_codes(
         x[good],

@@ -49,11 +49,11 @@ def read_clicks(
         ("position", position, POSITIONS),
         ("clicked", clicked, CLICKED),
     ):
-        found[what] = given or find_column(table.names, known) or what
+        found[what] = given or table.find(known) or what
         table.require(found[what], _NAME_THEM)
     if session is not None:
         table.require(session, "session= names the column of rows shown together")
-    group = session or next((name for name in [find_column(table.names, SESSIONS)] if name not in found.values()), None)
+    group = session or next((name for name in [table.find(SESSIONS)] if name not in found.values()), None)
     rows = table.rows(*found.values(), *([group] if group else []))
     names = {what: rows.labels(found[what]) for what in ("query", "document")}
     sessions = rows.labels(group) if group else None

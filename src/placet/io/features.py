@@ -11,7 +11,7 @@ from placet.data.arrays import Floats, set_columns
 from placet.data.memory import refuse_dense
 from placet.data.queries import Missing
 from placet.io.files import Source
-from placet.io.tables.column_names import ABOUT, find_column, plain_name, split_names
+from placet.io.tables.column_names import ABOUT, find_roles, plain_name, split_names
 from placet.io.tables.controls import find_terms, row_terms
 from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError, parse_whole, plural
@@ -19,16 +19,15 @@ from placet.io.text import OnError, parse_whole, plural
 # Column names that are recognized by default.
 QIDS = ("qid", "query_id", "queryid", "query", "search_id", "srch_id", "topic", "topic_id", "group", "group_id")
 LABELS = ("label", "grade", "relevance", "relevance_label", "rel", "target", "judgment", "judgement", "y")
+KNOWN = {"qid": QIDS, "label": LABELS}
 _NAME_THEM = "name the columns with qid=, label= and features="
 _KEEP_THEM = 'fill it in, keep empty cells for trees with missing="keep"'
 
 
-def looks_like_features(sample: FileHead) -> dict[str, Any] | None:
+def looks_like_features(head: FileHead) -> dict[str, str] | None:
     """Match a table with a query, a label, and other columns."""
-    if sample.table is None:
-        return None
-    qid, label = find_column(sample.table.names, QIDS), find_column(sample.table.names, LABELS)
-    return {} if qid and label and _others(sample.table, (qid, label)) else None
+    found = None if head.table is None else find_roles(head.table, KNOWN, head.given(*KNOWN))
+    return found if found and head.table and _others(head.table, list(found.values())) else None
 
 
 def _others(table: Table, used: Sequence[str | None]) -> list[str]:
@@ -101,8 +100,9 @@ def read_controlled(
     not features, unless ``features`` names them too.
     """
     table = read_table(source, on_error, format, separator=separator)
-    qid = qid or find_column(table.names, QIDS) or "qid"
-    label = label or find_column(table.names, LABELS) or ("label" if graded else None)
+    layout: dict[str, str] = table.layout or {}
+    qid = layout.get("qid") or qid or table.find(QIDS) or "qid"
+    label = layout.get("label") or label or table.find(LABELS) or ("label" if graded else None)
     terms = find_terms(table.names, control or None)
     beside = [name for term in terms for name in term.columns]
     left_out = [*split_names(ignore), *beside]

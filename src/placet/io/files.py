@@ -1,11 +1,8 @@
 """Reading of paths and open files, plain or compressed, as bytes, text or lines; atomic writing by rename."""
 
-import bz2
 import contextlib
 import errno
-import gzip
 import io
-import lzma
 import os
 import secrets
 import select
@@ -14,127 +11,63 @@ import stat
 import sys
 import time
 import warnings
-import zlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
 from placet.data import DataError
-from placet.data.memory import parse_bytes, refuse_beyond_memory
+from placet.data.memory import refuse_beyond_memory
+from placet.io.compression import COMPRESSED, compressing, compression_of, decompressed
+
+HEAD = 1 << 16
+"""The number of bytes in the head of a file, by which its format and layout are found."""
+
+
+class OpenedFile:
+    """A file that is opened once: its ``head``, decompressed, and all of its bytes from the start.
+
+    ``path`` is that of a regular, uncompressed file, which other libraries can read directly; else None.  ``layout`` is
+    what the format found in the head, for its reader.  A function that takes a path takes it, and opens it again.
+    """
+
+    def __init__(self, raw: IO[bytes], name: str, path: str | None) -> None:
+        self.name, self._raw, self._start = name, raw, raw.tell()
+        self.layout: Any = None
+        self.head = raw.read(HEAD)
+        self._compression = compression_of(self.head)
+        self.path = None if self._compression else path
+        self._unread: IO[bytes] | None = None
+        if self._compression:
+            file = self._unread = self._decompressed(self._compression)
+            self.head = file.peek()[:HEAD]
+
+    def _decompressed(self, kind: str) -> io.BufferedReader:
+        self._raw.seek(self._start)
+        return decompressed(self._raw, kind, self.name)
+
+    def __fspath__(self) -> str:
+        return self.name
+
+    def stream(self) -> IO[bytes]:
+        """All bytes from the start, decompressed, as a file."""
+        if self._compression is None:
+            self._raw.seek(self._start)
+            return self._raw
+        file, self._unread = self._unread, None
+        return file or self._decompressed(self._compression)
+
+    def read(self) -> bytes:
+        """All bytes, decompressed; a small file is its head."""
+        return self.head if len(self.head) < HEAD else self.stream().read()
+
 
 Source = str | os.PathLike[str] | IO[Any]
 
-_MAGIC = {
-    b"\x1f\x8b": "gzip",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
-_BZIP2 = b"1AY&SY"  # after "BZh" and a digit
-_HEAD = 16
-COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
-LIMIT_VARIABLE = "PLACET_MAX_DECOMPRESSED"
 
-
-def _zstandard() -> Any:
-    """The zstandard package, or an error that says how to install it."""
-    try:
-        import zstandard
-    except ImportError:
-        raise DataError(
-            "files of Zstandard (.zst) need the package zstandard; pip install 'placet[zst]', or compress with gzip"
-        ) from None
-    return zstandard
-
-
-class _ZstdReader(io.RawIOBase):
-    """Decompressed bytes of a Zstandard stream; unlike the library's own reader, it detects a truncated last frame."""
-
-    def __init__(self, raw: IO[bytes]) -> None:
-        zstandard = _zstandard()
-        self._raw, self._new = raw, zstandard.ZstdDecompressor(max_window_size=2**31).decompressobj
-        self._frame = self._new()
-        self._started = False
-        self._packed, self._ready = memoryview(b""), memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready:
-            if not self._packed:
-                self._packed = memoryview(self._raw.read(1 << 17))
-            if not self._packed:
-                if self._started:
-                    raise EOFError("the Zstandard stream ends early")
-                return 0
-            self._decompress_some()
-        n = min(len(buffer), len(self._ready))
-        buffer[:n] = self._ready[:n]
-        self._ready = self._ready[n:]
-        return n
-
-    def _decompress_some(self) -> None:
-        zstandard = _zstandard()
-        # a few bytes at a time: four bytes can expand to a block of 128 KiB
-        some, self._packed, self._started = self._packed[:2048], self._packed[2048:], True
-        try:
-            self._ready = memoryview(self._frame.decompress(some))
-        except zstandard.ZstdError as error:
-            raise OSError(str(error)) from None
-        if self._frame.eof:
-            rest = len(self._frame.unused_data)
-            self._packed = memoryview(bytes(some[len(some) - rest :]) + bytes(self._packed)) if rest else self._packed
-            self._frame, self._started = self._new(), False
-
-
-class _Bounded(io.RawIOBase):
-    """Decompressed bytes up to a limit, beyond which a ``DataError`` is raised."""
-
-    def __init__(self, file: IO[bytes], name: str, limit: int) -> None:
-        self._file, self._name, self._limit, self._left = file, name, limit, limit
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._file.read(len(buffer))
-        self._left -= len(data)
-        if self._left < 0:
-            raise DataError(
-                f"{self._name}: the archive expands to more than {self._limit:,} bytes; set the environment variable "
-                f"{LIMIT_VARIABLE} to a larger number (such as 64G) if that is right, or decompress it first"
-            )
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def decompression_limit(packed: int) -> int:
-    """The number of bytes that an archive of ``packed`` bytes may expand to.
-
-    This is 2 GiB or 100 times its size, whichever is larger, unless the environment variable PLACET_MAX_DECOMPRESSED
-    gives a number of bytes, such as 500M or 64G.
-    """
-    said = os.environ.get(LIMIT_VARIABLE, "")
-    return parse_bytes(said, LIMIT_VARIABLE) if said.strip() else max(2 << 30, 100 * packed)
-
-
-def _compression(head: bytes) -> str | None:
-    if head.startswith(b"BZh") and head[4:10] == _BZIP2:
-        return "bzip2"
-    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-
-
-def _decompress(raw: IO[bytes], kind: str | None) -> IO[bytes]:
-    if kind == "gzip":
-        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
-    if kind == "xz":
-        return lzma.LZMAFile(raw)
-    if kind == "bzip2":
-        return bz2.BZ2File(raw)
-    if kind == "zstd":
-        return io.BufferedReader(_ZstdReader(raw), 1 << 17)
-    return raw
+def layout_of(source: Any) -> Any:
+    """The layout that was found in the head of an open file; None if nobody looked."""
+    return source.layout if isinstance(source, OpenedFile) else None
 
 
 def name_of(source: Source) -> str:
@@ -178,26 +111,24 @@ def _raw(source: Source) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def open_bytes(source: Source) -> Iterator[IO[bytes]]:
-    """The decompressed bytes of a path or open file; the compression is recognized by its first bytes.
+def opened(source: Source) -> Iterator[OpenedFile]:
+    """Open a path, or continue with a file that is open; the compression is recognized by its first bytes.
 
     Truncated and damaged archives, and those that expand beyond ``decompression_limit``, raise a ``DataError``.
     """
+    if isinstance(source, OpenedFile):
+        yield source
+        return
     with _raw(source) as raw:
-        at = raw.tell()
-        kind = _compression(raw.read(_HEAD))
-        size = raw.seek(0, os.SEEK_END) - at if kind else 0
-        raw.seek(at)
-        if kind is None:
-            yield raw
-            return
-        limit = decompression_limit(size)
-        try:
-            yield io.BufferedReader(_Bounded(_decompress(raw, kind), name_of(source), limit), 1 << 17)
-        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
-            raise DataError(
-                f"{name_of(source)}: the {kind} archive is truncated or damaged ({error}); fetch or make it again"
-            ) from None
+        path = os.fspath(source) if isinstance(source, str | os.PathLike) else None
+        yield OpenedFile(raw, name_of(source), None if isinstance(raw, NamedBytes) else path)
+
+
+@contextlib.contextmanager
+def open_bytes(source: Source) -> Iterator[IO[bytes]]:
+    """The decompressed bytes of a path or open file, as a file."""
+    with opened(source) as file:
+        yield file.stream()
 
 
 class NamedBytes(io.BytesIO):
@@ -275,21 +206,10 @@ def _read_all(file: IO[bytes] | io.FileIO, name: str) -> bytes:
     return b"".join(parts)
 
 
-def peek(source: Source, size: int = 1 << 16) -> tuple[bytes, Source]:
-    """The first bytes, decompressed, and a source to read from the start (open files are read into memory)."""
-    if isinstance(source, str | os.PathLike):
-        with open_bytes(source) as file:
-            return file.read(size), source
-    data = read_bytes(source)
-    return data[:size], NamedBytes(data, name_of(source))
-
-
-def plain_path(source: Source) -> str | None:
-    """The path of a regular, uncompressed file, which other libraries can read directly; else ``None``."""
-    if not isinstance(source, str | os.PathLike) or not os.path.isfile(source):
-        return None
-    with open(source, "rb") as file:
-        return None if _compression(file.read(_HEAD)) else os.fspath(source)
+def peek(source: str | os.PathLike[str], size: int = HEAD) -> tuple[bytes, Source]:
+    """The first bytes of a file, decompressed, and the file."""
+    with opened(source) as file:
+        return file.head[:size], source
 
 
 def first_lines(head: bytes, n: int) -> list[str]:
@@ -300,7 +220,7 @@ def first_lines(head: bytes, n: int) -> list[str]:
 
 def read_bytes(source: Source) -> bytes:
     """The whole source, decompressed."""
-    with open_bytes(source) as file:
+    with opened(source) as file:
         return file.read()
 
 
@@ -335,26 +255,16 @@ def decode(name: str, data: bytes) -> str:
 
 def read_text(source: Source) -> str:
     """The whole source as text; an empty one raises a ``DataError``."""
-    name = name_of(source)
-    text = decode(name, read_bytes(source))
+    with opened(source) as file:
+        text = decode(file.name, file.read())
     if not text.strip():
-        raise DataError(f"{name}: the file is empty; nothing can be read from it")
+        raise DataError(f"{file.name}: the file is empty; nothing can be read from it")
     return text
 
 
 def read_lines(source: Source) -> Iterator[tuple[int, str]]:
     """(line number from 1, line without its line end) of all lines, including blank ones."""
     return enumerate((line.rstrip("\r") for line in read_text(source).split("\n")), start=1)
-
-
-def _compress(raw: IO[bytes], suffix: str) -> IO[bytes]:
-    if suffix == ".gz":
-        return gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)  # type: ignore[return-value]
-    if suffix == ".xz":
-        return lzma.LZMAFile(raw, "wb")
-    if suffix == ".bz2":
-        return bz2.BZ2File(raw, "wb")
-    return _zstandard().ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False)
 
 
 @contextlib.contextmanager
@@ -378,7 +288,7 @@ def writing(target: Source) -> Iterator[IO[bytes]]:
     before = os.stat(path) if os.path.exists(path) else None
     if before is not None and not stat.S_ISREG(before.st_mode):
         buffer = io.BytesIO()
-        with _compressing(buffer, suffix) as file:
+        with compressing(buffer, suffix) as file:
             yield file
         with open(path, "wb", opener=_opened_to_write) as raw:
             raw.write(buffer.getvalue())
@@ -387,7 +297,7 @@ def writing(target: Source) -> Iterator[IO[bytes]]:
         raise PermissionError(errno.EACCES, "the file is there and may not be written", path)
     unfinished = os.path.join(os.path.dirname(path), f".placet-{secrets.token_hex(6)}.part")
     try:
-        with open(unfinished, "xb", opener=_with_mode(before)) as raw, _compressing(raw, suffix) as file:
+        with open(unfinished, "xb", opener=_with_mode(before)) as raw, compressing(raw, suffix) as file:
             yield file
         _put_in_place(unfinished, path, before)
     finally:
@@ -433,15 +343,6 @@ def _put_in_place(unfinished: str, path: str, before: os.stat_result | None) -> 
         if before is None or error.errno not in (errno.EPERM, errno.EACCES, errno.EBUSY, errno.EXDEV):
             raise
         shutil.copyfile(unfinished, path)
-
-
-@contextlib.contextmanager
-def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
-    if suffix not in COMPRESSED:
-        yield raw
-        return
-    with _compress(raw, suffix) as file:
-        yield file
 
 
 def write_lines(target: Source, lines: Iterator[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from placet.data import Comparisons, DataError, Queries, Rankings, concat
 from placet.data.arrays import set_columns
 from placet.data.errors import one_of
+from placet.data.parameters import check_parameters
 from placet.data.scores import Scores
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import looks_like_battles, read_battles, write_battles
@@ -34,7 +35,7 @@ from placet.io.sparse.xmc import MultiLabel, looks_like_xmc, read_xmc, write_xmc
 from placet.io.tables.column_names import split_names
 from placet.io.tables.row_sources import sniff_separator
 from placet.io.tables.tables import SUFFIXES as TABLES
-from placet.io.tables.tables import FileHead, Table, read_table, take_sample
+from placet.io.tables.tables import FileHead, Table, open_head
 from placet.io.text import OnError
 from placet.io.trec import (
     Qrels,
@@ -52,20 +53,22 @@ class Format:
     """How one format is read, written and recognized.
 
     ``read(source, *, on_error=..., **options)`` returns a ``kind``, and ``write(data, target)`` accepts one.
-    ``looks_like(sample)`` returns the options to read the sample with, or ``None`` if it has another format.  Among
-    text formats that share a suffix in ``suffixes``, the first that matches the sample is used.  For tables, ``hint``
-    shows in messages how to name their columns; ``by_cells`` formats must read the cells of a table to recognize it.
+    ``looks_like(head)`` returns the layout that ``read`` then uses (the columns by role, ``TEXT`` for text without
+    columns), or ``None`` if the head has another format.  Among text formats that share a suffix in ``suffixes``, the
+    first that matches is used.  For tables, ``hint`` shows in messages how to name their columns; ``by_cells`` formats
+    must read the cells of a table to recognize it.
     """
 
     read: Callable[..., Any]
     write: Callable[..., None]
     kind: type
     suffixes: tuple[str, ...]
-    looks_like: Callable[[FileHead], dict[str, Any] | None]
+    looks_like: Callable[[FileHead], Any]
     hint: str = ""
     by_cells: bool = False
 
 
+_TABLES = frozenset(TABLES)
 _SVM = (".letor", ".svm", ".svmlight", ".libsvm")
 FORMATS: dict[str, Format] = {
     "preflib": Format(read_preflib, write_preflib, Rankings, (".soc", ".soi", ".toc", ".toi"), looks_like_preflib),
@@ -127,20 +130,19 @@ def read(source: Any, format: str | None = None, *, on_error: OnError = "raise",
     """
     possible = formats_with(options, format)
     sources = expand(source)
-    sample = take_sample(sources if len(sources) > 1 else sources[0], on_error)
-    sample.control = options.get("control")
-    if len(possible) == 1:
-        name, table = possible[0], None
-        known = {} if options or sample.table is not None else FORMATS[name].looks_like(sample) or {}
-    else:
-        name, known, table = choose_format(sample, possible, options)
-    reader, kind = FORMATS[name].read, FORMATS[name].kind
-    if table is not None or TABLES[0] in FORMATS[name].suffixes:
-        return _with_note(name, reader(table or sample.source, on_error=on_error, **options | known))
-    parts = [_with_note(name, reader(one, on_error=on_error, **options | known)) for one in sample.sources]
-    if len(parts) > 1 and kind not in (Rankings, Comparisons, Queries):
-        raise DataError(f"{sample.name}: several files of {name} cannot be read as one; read them one by one")
-    return concat(parts) if len(parts) > 1 else parts[0]
+    with open_head(sources, on_error, options) as head:
+        name, layout = choose_format(head, possible)
+        check_parameters(FORMATS[name].read, options, f"the reader of {name!r}", skip=1)
+        if len(sources) == 1 or is_tabular(name):
+            return _with_note(name, FORMATS[name].read(head.with_layout(layout), on_error=on_error, **options))
+        if FORMATS[name].kind not in (Rankings, Comparisons, Queries):
+            raise DataError(f"{head.name}: several files of {name} cannot be read as one; read them one by one")
+    return concat([read(one, name, on_error=on_error, **options) for one in sources])
+
+
+def is_tabular(name: str) -> bool:
+    """Whether a format is that of tables, several of which may be read as one."""
+    return TABLES[0] in FORMATS[name].suffixes
 
 
 def _with_note(name: str, data: Any) -> Any:
@@ -171,11 +173,11 @@ def formats_with(options: Mapping[str, Any], format: str | None) -> list[str]:
     )
 
 
-def _refuse_options_of_others(sample: FileHead, possible: list[str], options: Mapping[str, Any]) -> None:
-    """Raise a ``DataError`` if the sample has a format whose reader does not accept some of the options."""
-    for name in () if sample.table is not None else FORMATS:
-        if name not in possible and FORMATS[name].looks_like(sample) is not None:
-            foreign = [key for key in options if key not in inspect.signature(FORMATS[name].read).parameters]
+def _refuse_options_of_others(head: FileHead, possible: list[str]) -> None:
+    """Raise a ``DataError`` if the text has a format whose reader does not accept some of the options."""
+    for name in () if head.table is not None else FORMATS:
+        if name not in possible and FORMATS[name].looks_like(head) is not None:
+            foreign = [key for key in head.options if key not in inspect.signature(FORMATS[name].read).parameters]
             if foreign:
                 way = (
                     " columns beside ranks, votes or grades need a table, such as CSV;"
@@ -183,54 +185,57 @@ def _refuse_options_of_others(sample: FileHead, possible: list[str], options: Ma
                     else ""
                 )
                 raise DataError(
-                    f"{sample.name}: this is {name} text, whose reader has no option {foreign[0]!r};{way} leave it out"
+                    f"{head.name}: this is {name} text, whose reader has no option {foreign[0]!r};{way} leave it out"
                 )
 
 
 def choose_format(
-    sample: FileHead, possible: list[str], options: Mapping[str, Any] | None = None
-) -> tuple[str, dict[str, Any], Table | None]:
-    """The format of a sample, the options to read it with, and the table if it is one.
+    head: FileHead, possible: list[str], shorten: Callable[[Table], Table] | None = None
+) -> tuple[str, Any]:
+    """The format of a file or frame among the possible ones, and its layout.
 
-    ``options`` are the given ones, which restricted the formats to those in ``possible``.
+    The layout is None if the reader has to find it: if there is no choice, or only the suffix tells the format.
+    ``shorten`` cuts a long table, of which only the first cells are to be looked at.
     """
-    options = options or {}
+    if len(possible) == 1:
+        return possible[0], None if head.is_table else FORMATS[possible[0]].looks_like(head)
+    if head.is_table:
+        table = head.open_table()
+        head.table = table if shorten is None else shorten(table)
     tables = [name for name in possible if TABLES[0] in FORMATS[name].suffixes]
-    if sample.table is None:
-        named = [name for name in possible if sample.suffix in FORMATS[name].suffixes]
-        for name in named or possible:
-            if (how := FORMATS[name].looks_like(sample)) is not None:
-                return name, how, None
+    if head.table is None:
+        named = [name for name in possible if head.suffix in FORMATS[name].suffixes]
+        for name in named or [name for name in possible if not _TABLES.issuperset(FORMATS[name].suffixes)]:
+            if (layout := FORMATS[name].looks_like(head)) is not None:
+                return name, layout
         if named:
-            return named[-1], {}, None
-        if tables and (sniff_separator(sample.text.encode()) or sample.text.lstrip()[:1] in ("{", "[")):
-            sample.table = read_table(sample.source, sample.on_error)
-    if sample.table is not None and tables:
-        sample.table = sample.table.without(split_names(options.get("ignore", ())))
-        return *_choose_table(sample, sample.table, tables, options), sample.table
-    _refuse_options_of_others(sample, possible, options)
-    start = f"; it begins with {sample.first[:60]!r}" if sample.first else "; it is empty"
-    raise DataError(f"{sample.name}: the format cannot be guessed{start}; name it with format=, one of {list(FORMATS)}")
+            return named[-1], None
+        if tables and (sniff_separator(head.head) or head.text.lstrip()[:1] in ("{", "[")):
+            head.open_table()
+    if head.table is not None and tables:
+        head.table = head.table.without(split_names(head.options.get("ignore", ())))
+        return _choose_table(head, head.table, tables)
+    _refuse_options_of_others(head, possible)
+    start = f"; it begins with {head.first[:60]!r}" if head.first else "; it is empty"
+    raise DataError(f"{head.name}: the format cannot be guessed{start}; name it with format=, one of {list(FORMATS)}")
 
 
-def _choose_table(
-    sample: FileHead, table: Table, possible: list[str], options: Mapping[str, Any]
-) -> tuple[str, dict[str, Any]]:
+def _choose_table(head: FileHead, table: Table, possible: list[str]) -> tuple[str, Any]:
     """The format of a table by its columns; formats that must look at cells are tried only if no other matches."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Any] = {}
     for by_cells in (False, True):
         if not found:
             own = [name for name in possible if FORMATS[name].by_cells is by_cells]
-            found = {name: how for name in own if (how := FORMATS[name].looks_like(sample)) is not None}
+            found = {name: layout for name in own if (layout := FORMATS[name].looks_like(head)) is not None}
     if len(found) == 1:
         return found.popitem()
     if found:
         said = " or ".join(f'format="{name}"' for name in found)
         raise DataError(f"{table.name}: the columns {table.names} may be read in {len(found)} ways; say {said}")
-    for name in [name for name in FORMATS if name not in possible and TABLES[0] in FORMATS[name].suffixes]:
-        if FORMATS[name].looks_like(sample) is not None:
+    for name in [name for name in FORMATS if name not in possible and is_tabular(name)]:
+        if FORMATS[name].looks_like(head) is not None:
             known = inspect.signature(FORMATS[name].read).parameters
-            unknown = ", ".join(f"{option}=" for option in options if option not in known)
+            unknown = ", ".join(f"{option}=" for option in head.options if option not in known)
             raise DataError(
                 f"{table.name}: the columns {table.names} are those of {name}, which are read without {unknown}; leave "
                 "it out, or name the format with format="

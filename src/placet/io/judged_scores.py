@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from placet.data import DataError, Queries, Rankings
 from placet.data.arrays import list_of_rows, offsets_from_sizes
 from placet.io.features import read_features
-from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, read_lines
+from placet.io.files import OpenedFile, Source, bare_suffix, first_lines, name_of, opened, read_lines
 from placet.io.sparse.letor import read_letor
 from placet.io.sparse.xmc import is_xmc, read_label_scores, read_xmc
 from placet.io.tables.tables import SUFFIXES
@@ -54,10 +54,13 @@ def read_judged(scores: Source, labels: Source, *, on_error: OnError = "raise", 
     (``label:score ...``) with extreme classification text.  ``options`` are passed to the reader of the
     labels, ``on_error`` to that of a run, too.
     """
-    head, scores = peek(scores)
-    run = [len(line.split()) for line in first_lines(head, 1)] == [6]
-    head, labels = peek(labels)
-    first = next(iter(first_lines(head, 1)), "")
+    with opened(scores) as scored, opened(labels) as labelled:
+        return _read_both(scored, labelled, on_error, options)
+
+
+def _read_both(scores: OpenedFile, labels: OpenedFile, on_error: OnError, options: dict[str, Any]) -> Judged:
+    run = [len(line.split()) for line in first_lines(scores.head, 1)] == [6]
+    first = next(iter(first_lines(labels.head, 1)), "")
     if is_xmc(first, bare_suffix(labels)):
         return judge_labels(read_label_scores(scores), read_xmc(labels, on_error=on_error, **options).Y)
     table = bare_suffix(labels) in SUFFIXES

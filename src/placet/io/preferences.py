@@ -11,7 +11,7 @@ from placet.data.arrays import set_columns
 from placet.data.breaking import partition
 from placet.io.ballots import is_table, parse_tiers, quoted_name
 from placet.io.files import Source, name_of, read_lines, write_lines
-from placet.io.tables.column_names import find_column
+from placet.io.tables.column_names import find_roles
 from placet.io.tables.tables import FileHead, read_table, write_table
 from placet.io.text import OnError, Problems
 
@@ -26,11 +26,9 @@ _SHAPE = 'a line is: list: A > B (or a chain A > B > C), with quotes around name
 Edge = tuple[Any, Any, int]  # the preferred item, the other, and the line of text or row of the table
 
 
-def looks_like_preferences(sample: FileHead) -> dict[str, Any] | None:
+def looks_like_preferences(head: FileHead) -> dict[str, str] | None:
     """Match a table with a column of each kind in ``KNOWN``; text is recognized only by its suffix."""
-    if sample.table is None:
-        return None
-    return {} if all(find_column(sample.table.names, known) for known in KNOWN.values()) else None
+    return None if head.table is None else find_roles(head.table, KNOWN, head.given(*KNOWN))
 
 
 def read_preferences(
@@ -58,7 +56,7 @@ def read_preferences(
     if format is not None or separator is not None or is_table(source, None):
         table = read_table(source, on_error, format, separator=separator)
         given = {"ballot": ballot, "better": better, "worse": worse}
-        names = {what: given[what] or find_column(table.names, KNOWN[what]) or what for what in given}
+        names: dict[str, str] = table.layout or {what: given[what] or table.find(KNOWN[what]) or what for what in given}
         for name in names.values():
             table.require(name, "name the columns with ballot=, better=, worse=")
         rows = table.rows(*names.values())

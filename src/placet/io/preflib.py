@@ -3,14 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import first_repeat
 from placet.data.rankings import Unlisted
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
 from placet.io.tables.tables import FileHead
-from placet.io.text import OnError, Problems, format_number, parse_whole, quote
+from placet.io.text import TEXT, OnError, Problems, format_number, parse_whole, quote
 
 TYPES = ("soc", "soi", "toc", "toi")
 MAX_ALTERNATIVES = 1_000_000
@@ -24,9 +23,9 @@ _PART = re.compile(_GROUP)
 _SHAPE = "a line is: count: 3,1,{2,4}"
 
 
-def looks_like_preflib(sample: FileHead) -> dict[str, Any] | None:
+def looks_like_preflib(head: FileHead) -> str | None:
     """Match text with a PrefLib header."""
-    return {} if _ALTERNATIVES.search(sample.text) else None
+    return TEXT if _ALTERNATIVES.search(head.text) else None
 
 
 def read_preflib(source: Source, *, unlisted: Unlisted = "absent", on_error: OnError = "raise") -> Rankings:

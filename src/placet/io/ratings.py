@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError, Rankings
-from placet.io.files import NamedBytes, Source, bare_suffix, first_lines, name_of, peek, read_bytes
+from placet.io.files import NamedBytes, OpenedFile, Source, bare_suffix, first_lines, opened
 from placet.io.tables.ballot_controls import RowControls, columns_of, find_controls
 from placet.io.tables.cells import repeated_pairs
-from placet.io.tables.column_names import find_column, split_names
+from placet.io.tables.column_names import find_roles, split_names
 from placet.io.tables.row_sources import in_memory
 from placet.io.tables.tables import FileHead, Table, read_table, write_table
-from placet.io.text import OnError, parse_decimal
+from placet.io.text import TEXT, OnError, parse_decimal
 
 # Column names that are recognized by default.
 KNOWN = {
@@ -29,13 +29,13 @@ KNOWN = {
 _MOVIELENS = ("user", "item", "rating", "timestamp")
 
 
-def looks_like_ratings(sample: FileHead) -> dict[str, Any] | None:
+def looks_like_ratings(head: FileHead) -> dict[str, str] | str | None:
     """Match a table with a column of each kind in ``KNOWN``, or MovieLens text."""
-    if sample.table is not None:
-        return {} if all(find_column(sample.table.names, known) for known in KNOWN.values()) else None
-    fields = sample.first.split()
-    tabs = len(fields) == 4 and "\t" in sample.first and all(parse_decimal(field) is not None for field in fields)
-    return {} if tabs or sample.first.count("::") in (2, 3) else None
+    if head.table is not None:
+        return find_roles(head.table, KNOWN, head.given(*KNOWN))
+    fields = head.first.split()
+    tabs = len(fields) == 4 and "\t" in head.first and all(parse_decimal(field) is not None for field in fields)
+    return TEXT if tabs or head.first.count("::") in (2, 3) else None
 
 
 def read_ratings(
@@ -60,10 +60,9 @@ def read_ratings(
     """
     table = _table(source, format, separator, on_error).without(split_names(ignore))
     given = {"user": user, "item": item, "rating": rating}
-    names = {what: given[what] or _find(what, table) for what in given}
-    way_out = "name the columns with user=, item=, rating="
+    names: dict[str, str] = table.layout or {what: given[what] or _find(what, table) for what in given}
     for name in names.values():
-        table.require(name, way_out)
+        table.require(name, "name the columns with user=, item=, rating=")
     wanted = find_controls(table.names, control, wide=False)
     used = list(dict.fromkeys([*names.values(), *columns_of(table.names, control, wide=False)]))
     rows = table.rows(*used)
@@ -92,20 +91,21 @@ def _table(source: Any, format: str | None, separator: str | None, on_error: OnE
     """The source as a table; MovieLens text has no header, and may have ``::`` between its fields."""
     if isinstance(source, list) or in_memory(source) or format in ("json", "jsonl", "parquet"):
         return read_table(source, on_error, format, separator=separator)
-    head, source = peek(source)
-    first = next(iter(first_lines(head, 1)), "")
-    if "::" in first:
-        source = NamedBytes(read_bytes(source).replace(b"::", b"\t"), name_of(source))
-        first, separator = first.replace("::", "\t"), "\t"
-    between = separator or ("\t" if "\t" in first else ",")
-    fields = first.strip().split(between)
-    bare = len(fields) in (3, 4) and fields[2].strip()[:1].isdigit()
-    header = _MOVIELENS[: len(fields)] if bare else None
-    return read_table(source, on_error, format, header=header, separator=between if bare else separator)
+    with opened(source) as file:
+        first = next(iter(first_lines(file.head, 1)), "")
+        text: OpenedFile | NamedBytes = file
+        if "::" in first:
+            text = NamedBytes(file.read().replace(b"::", b"\t"), file.name)
+            first, separator = first.replace("::", "\t"), "\t"
+        between = separator or ("\t" if "\t" in first else ",")
+        fields = first.strip().split(between)
+        bare = len(fields) in (3, 4) and fields[2].strip()[:1].isdigit()
+        header = _MOVIELENS[: len(fields)] if bare else None
+        return read_table(text, on_error, format, header=header, separator=between if bare else separator)
 
 
 def _find(what: str, table: Table) -> str:
-    name = find_column(table.names, KNOWN[what])
+    name = table.find(KNOWN[what])
     if name is None:
         raise DataError(f"{table.name}: no column for the {what} among {table.names}; name it with {what}=")
     return name

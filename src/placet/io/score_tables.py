@@ -1,7 +1,7 @@
 """Score tables: a row per model and a column per task, or a row per score."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from placet.data.arrays import Floats
 from placet.data.scores import Scores
 from placet.io.files import Source
 from placet.io.tables.cells import as_number
-from placet.io.tables.column_names import ABOUT, find_column, plain_name, split_names
+from placet.io.tables.column_names import ABOUT, plain_name, split_names
 from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError
 
@@ -37,16 +37,50 @@ MISSING = frozenset(("", "-", "--", "–", "—", "n/a", "na", "nan", "none", "n
 _NAME_THEM = "name the columns with item=, task=, score=, or with item= and tasks="
 
 
-def looks_like_scores(sample: FileHead) -> dict[str, Any] | None:
+class ScoreColumns(NamedTuple):
+    """The columns of scores: of items, and either of tasks, scores and perhaps questions, or one for each task."""
+
+    item: str
+    task: str | None = None
+    score: str | None = None
+    question: str | None = None
+    tasks: tuple[str, ...] = ()
+
+
+def looks_like_scores(head: FileHead) -> ScoreColumns | None:
     """Match a table with columns of models, tasks and scores, or of models and two or more numeric columns."""
-    table = sample.table
-    if table is None or (item := find_column(table.names, ITEMS)) is None:
+    table = head.table
+    if table is None or (item := head.options.get("item") or table.find(ITEMS)) is None:
         return None
-    if find_column(table.names, TASKS) and find_column(table.names, SCORES):
-        return {}
-    if table.names[0] != item:
+    long = _find_long(table, item, **head.given("task", "score", "question", "tasks"))
+    if long is not None or (head.options.get("tasks") is None and table.names[0] != item):
+        return long
+    wide = _find_wide(table, item, **head.given("tasks", "ignore"))
+    return wide if len(wide.tasks) > 1 else None
+
+
+def _find_long(
+    table: Table,
+    item: str,
+    task: str | None,
+    score: str | None,
+    question: str | None,
+    tasks: str | Sequence[str] | None,
+) -> ScoreColumns | None:
+    """The columns of tasks, scores and questions: those given, or else those with known names."""
+    task = task or (None if tasks is not None else table.find(TASKS))
+    score = score or (None if task is None else table.find(SCORES))
+    if task is None or score is None:
         return None
-    return {} if len(task_columns(table, item, ())) > 1 else None
+    return ScoreColumns(item, task, score, question or table.find(QUESTIONS))
+
+
+def _find_wide(
+    table: Table, item: str, tasks: str | Sequence[str] | None, ignore: str | Sequence[str] | None
+) -> ScoreColumns:
+    """The columns of tasks: those given, or else the numeric ones."""
+    own = split_names(tasks) if tasks is not None else task_columns(table, item, split_names(ignore or ()))
+    return ScoreColumns(item, tasks=tuple(own))
 
 
 def read_scores(
@@ -79,18 +113,15 @@ def read_scores(
     An empty cell, ``-`` and ``n/a`` are missing, never 0; ``71.3%`` is 71.3.
     """
     table = read_table(source, on_error, format, separator=separator)
-    passed = split_names(ignore)
-    item = item or find_column(table.names, ITEMS)
-    if item is None:
-        raise DataError(f"{table.name}: the columns {table.names} name no model or system; {_NAME_THEM}")
-    table.require(item, _NAME_THEM)
-    task = task or (None if tasks is not None else find_column(table.names, TASKS))
-    score = score or (None if task is None else find_column(table.names, SCORES))
-    if task is not None and score is not None:
-        found = _long(table, item, task, score, question or find_column(table.names, QUESTIONS))
-    else:
-        columns = split_names(tasks) if tasks is not None else task_columns(table, item, passed)
-        found = _wide(table, item, columns)
+    layout: ScoreColumns | None = table.layout
+    if layout is None:
+        item = item or table.find(ITEMS)
+        if item is None:
+            raise DataError(f"{table.name}: the columns {table.names} name no model or system; {_NAME_THEM}")
+        table.require(item, _NAME_THEM)
+        long = _find_long(table, item, task, score, question, tasks)
+        layout = long or _find_wide(table, item, tasks, ignore)
+    found = _long(table, layout) if layout.score else _wide(table, layout.item, list(layout.tasks))
     return _flip_signs(found, split_names(lower) if lower else [])
 
 
@@ -153,7 +184,10 @@ def _wide(table: Table, item: str, columns: list[str]) -> Scores:
     return Scores(values[good], task, tuple(labels[k] for k in good), tuple(columns), notes=(note,))
 
 
-def _long(table: Table, item: str, task: str, score: str, question: str | None) -> Scores:
+def _long(table: Table, layout: ScoreColumns) -> Scores:
+    item, task, score, question, _ = layout
+    assert task is not None
+    assert score is not None
     used = [item, task, score, *((question,) if question else ())]
     for name in used:
         table.require(name, _NAME_THEM)

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ class _Slice(Table):
     code: int = 0
     cache: dict[tuple[tuple[str, ...], bool], tuple[TableRows, Any]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         return [name for name in super().names if name != self.by]
 

@@ -13,6 +13,8 @@ from placet.data import DataError
 from placet.data.errors import one_of
 
 OnError = Literal["raise", "skip"]
+TEXT: Literal["text"] = "text"
+"""The layout of text that has no columns."""
 _QUOTE = re.compile("['\"]")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[0-9]{1,18}")

@@ -11,16 +11,16 @@ from placet.data import DataError, Rankings
 from placet.data.arrays import encode, frozen, offsets_from_sizes
 from placet.io.files import Source, name_of, read_lines, write_lines
 from placet.io.tables.tables import FileHead
-from placet.io.text import OnError, Problems, format_number, parse_decimal, quote
+from placet.io.text import TEXT, OnError, Problems, format_number, parse_decimal, quote
 
 _RUN = "a line is: topic Q0 document rank score tag"
 _QRELS = "a line is: topic iteration document grade, or topic subtopic document grade"
 
 
-def looks_like_trec_run(sample: FileHead) -> dict[str, Any] | None:
+def looks_like_trec_run(head: FileHead) -> str | None:
     """Match text with six fields, the fifth a number."""
-    fields = sample.first.split()
-    return {} if len(fields) == 6 and parse_decimal(fields[4]) is not None else None
+    fields = head.first.split()
+    return TEXT if len(fields) == 6 and parse_decimal(fields[4]) is not None else None
 
 
 def read_trec_run(source: Source, *, on_error: OnError = "raise") -> Rankings:
@@ -138,12 +138,12 @@ class Qrels:
         }
 
 
-def looks_like_qrels(sample: FileHead) -> dict[str, Any] | None:
+def looks_like_qrels(head: FileHead) -> str | None:
     """Match text with four fields, the last a number, but not MovieLens ratings: four numbers separated by tabs."""
-    fields = sample.first.split()
+    fields = head.first.split()
     if len(fields) != 4 or parse_decimal(fields[3]) is None:
         return None
-    return None if "\t" in sample.first and all(parse_decimal(field) is not None for field in fields) else {}
+    return None if "\t" in head.first and all(parse_decimal(field) is not None for field in fields) else TEXT
 
 
 def read_qrels(source: Source, *, subtopics: Literal["auto"] | bool = "auto", on_error: OnError = "raise") -> Qrels:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
 from placet.data.parts import DerivedPiece, PieceSummary, summary_of
-from placet.io.files import NamedBytes
-from placet.io.formats import FORMATS
+from placet.io.files import NamedBytes, opened
+from placet.io.formats import FORMATS, is_tabular
 from placet.io.tables.row_sources import Delimited, Lazy, open_part
-from placet.io.tables.tables import SUFFIXES, Table
+from placet.io.tables.tables import Table
 from placet.io.text import Problems
 
 
@@ -92,7 +92,13 @@ class FilePiece:
 
     @property
     def is_table(self) -> bool:
-        return SUFFIXES[0] in FORMATS[self.format].suffixes
+        return is_tabular(self.format)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the file is not compressed, so that a span of it can be read."""
+        with opened(self.path) as file:
+            return file.path is not None
 
     def source(self) -> Any:
         """The source to pass to the reader."""
@@ -105,7 +111,8 @@ class FilePiece:
         on_error = self.options.get("on_error", "raise")
         problems = Problems(self.path, on_error)
         given = {name: self.options.get(name) for name in ("format", "separator")}
-        part = open_part(self.path, given["format"], None, given["separator"], problems, 0)
+        with opened(self.path) as file:
+            part = open_part(file, given["format"], None, given["separator"], problems, 0)
         span = self.span
         if span is not None and isinstance(part, Lazy):
             part = replace(
@@ -113,7 +120,7 @@ class FilePiece:
             )
             problems.unit = "row"
         elif span is not None and isinstance(part, Delimited):
-            part = TextRange(part.name, self._range(), part.separator, part.names, problems, 0, self)
+            part = TextRange(part.name, self._range(), part.separator, part.names, problems, 0, b"", self)
         elif isinstance(part, Lazy):
             problems.unit = "row"
         return Table([part], problems)

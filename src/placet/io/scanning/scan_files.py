@@ -4,6 +4,7 @@ import inspect
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
@@ -15,10 +16,11 @@ from placet.io.formats import FORMATS, choose_format, expand, formats_with
 from placet.io.ratings import KNOWN
 from placet.io.scanning.file_pieces import FilePiece, Survey
 from placet.io.scanning.split_files import spans_of
+from placet.io.sparse.letor import QueriesBy, sizes_beside
 from placet.io.tables.ballot_tables import find_columns
 from placet.io.tables.column_names import find_column, split_names
 from placet.io.tables.row_sources import Delimited, Lazy
-from placet.io.tables.tables import FileHead, Table, take_sample
+from placet.io.tables.tables import Table, open_head
 from placet.io.text import Problems
 
 PART_BYTES = 1 << 26
@@ -113,37 +115,32 @@ def _first_pieces(
     completes: bool,
 ) -> list[FilePiece]:
     """Split all files into pieces; the format is given or inferred from the first file."""
-    possible = formats_with(options, format)
-    sample = take_sample(paths[0], options.get("on_error", "raise"))
-    if len(possible) == 1:
-        name = possible[0]
-        known = {} if options or sample.table is not None else FORMATS[name].looks_like(sample) or {}
-    else:
-        name, known, _ = choose_format(_head_of(sample, paths[0], part_bytes), possible)
+    with open_head([paths[0]], options.get("on_error", "raise"), options) as head:
+        name, layout = choose_format(head, formats_with(options, format), partial(_first_rows, part_bytes=part_bytes))
     if FORMATS[name].kind not in _KINDS and name != "letor-agg":
         raise DataError(f"{paths[0]}: {name} cannot be read in parts; votes, ballots, ratings and queries can")
-    known = {**options, **known}
+    known = dict(options)
     if items is not None and "items" in inspect.signature(FORMATS[name].read).parameters:
         known["items"] = tuple(items)
     pieces = []
     for path in paths:
         now = os.stat(path)
-        piece = FilePiece(path, now.st_size, now.st_mtime_ns, None, name, known, completes=completes)
+        sizes = {"group": sizes_beside(path)} if isinstance(layout, QueriesBy) and layout.group else {}
+        piece = FilePiece(path, now.st_size, now.st_mtime_ns, None, name, known | sizes, completes=completes)
         if piece.is_table:
             piece = replace(piece, key_column=_key_column(piece))
         pieces += [replace(piece, span=span) for span in spans_of(piece, part_bytes)] or [piece]
     return pieces
 
 
-def _head_of(sample: FileHead, path: str, part_bytes: int) -> FileHead:
-    """The sample with only the first rows of a long table, so that few cells are read to guess the format."""
-    part = sample.table.parts[0] if sample.table is not None and len(sample.table.parts) == 1 else None
+def _first_rows(table: Table, part_bytes: int) -> Table:
+    """The first rows of a long table, so that few cells are read to guess the format."""
+    part, problems = table.parts[0], Problems(table.name, table.problems.on_error)
     if isinstance(part, Lazy):
-        sample.table = Table([replace(part, query=part.query.head(10_000))], Problems(path, sample.on_error))
-    elif isinstance(part, Delimited) and isinstance(part.source, str) and os.path.getsize(path) > part_bytes:
-        problems = Problems(path, sample.on_error)
-        sample.table = Table([replace(part, source=_first_lines(part.source), problems=problems)], problems)
-    return sample
+        return Table([replace(part, query=part.query.head(10_000))], problems)
+    if isinstance(part, Delimited) and isinstance(part.source, str) and os.path.getsize(part.source) > part_bytes:
+        return Table([replace(part, source=_first_lines(part.source), problems=problems)], problems)
+    return table
 
 
 def _key_column(piece: FilePiece) -> str | None:

@@ -4,14 +4,13 @@ import io
 from itertools import pairwise
 from typing import Any
 
-from placet.io.files import plain_path
 from placet.io.scanning.file_pieces import FilePiece, Span, parquet_rows
 from placet.io.tables.row_sources import Delimited, Lazy
 
 
 def spans_of(piece: FilePiece, part_bytes: int) -> list[Span]:
     """The spans of a file; empty if it stays whole."""
-    if plain_path(piece.path) is None or piece.bytes_in_file <= part_bytes:
+    if piece.bytes_in_file <= part_bytes or not piece.is_plain:
         return []
     if piece.is_table:
         part = piece.table().parts[0]

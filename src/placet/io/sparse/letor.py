@@ -8,19 +8,20 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from placet.data import DataError, Queries, Rankings
 from placet.data.arrays import is_sparse, set_columns, unique_names
-from placet.io.files import COMPRESSED, Source, name_of, open_bytes, read_lines, write_lines
+from placet.io.compression import COMPRESSED
+from placet.io.files import Source, layout_of, name_of, open_bytes, read_lines, write_lines
 from placet.io.sparse import sparse_text
 from placet.io.sparse.relations import read_relations
 from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Block, Buffers, DenseTable, Sparse
 from placet.io.tables.tables import FileHead
-from placet.io.text import OnError, Problems, format_number, parse_whole, quote
+from placet.io.text import TEXT, OnError, Problems, format_number, parse_whole, quote
 from placet.kernels import interpreted
 
 _SHAPE = "a line is: grade qid:query 1:value 2:value ... # comment"
@@ -30,24 +31,28 @@ _NULL = re.compile(r"\s[0-9]+:NULL(?:\s|$|#)")
 _DOCID = re.compile(r"docid\s*=\s*(\S+)")
 
 
-def looks_like_letor(sample: FileHead) -> dict[str, Any] | None:
+class QueriesBy(NamedTuple):
+    """How LETOR text tells its queries apart: by ``qid:``, or by the file of their sizes in ``group``."""
+
+    group: str | None = None
+
+
+def looks_like_letor(head: FileHead) -> QueriesBy | None:
     """Match ``1 qid:..`` or ``1 1:..``; without ``qid:``, the sizes of the queries are in ``FILE.query`` next to it."""
-    if not _LINE.match(sample.first):
+    if not _LINE.match(head.first):
         return None
-    return {} if " qid:" in sample.first else {"group": _sizes_beside(sample.source)}
+    return QueriesBy(None if " qid:" in head.first else sizes_beside(head.sources[0]))
 
 
-def looks_like_letor_agg(sample: FileHead) -> dict[str, Any] | None:
+def looks_like_letor_agg(head: FileHead) -> str | None:
     """Match LETOR text with a NULL."""
-    ranks = _LINE.match(sample.first) and any(_NULL.search(line.partition("#")[0]) for line in sample.lines)
-    return {} if ranks or sample.suffix == ".agg" else None
+    ranks = _LINE.match(head.first) and any(_NULL.search(line.partition("#")[0]) for line in head.lines)
+    return TEXT if ranks or head.suffix == ".agg" else None
 
 
-def _sizes_beside(source: Source) -> str | None:
+def sizes_beside(source: Source) -> str | None:
     """The path of ``FILE.query`` next to ``FILE``, compressed or not, or None."""
-    if not isinstance(source, str | os.PathLike):
-        return None
-    path = Path(source)
+    path = Path(name_of(source))
     stem = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
     return next((name for end in ("", *COMPRESSED) if os.path.exists(name := f"{stem}.query{end}")), None)
 
@@ -77,6 +82,8 @@ def read_letor(
     their lines); rows are named by ``#docid = name``.  They become ``Queries.relations``.
     """
     problems = Problems(name_of(source), on_error)
+    layout: QueriesBy | None = layout_of(source)
+    group = layout.group if group is None and layout is not None else group
     dtype = sparse_text.checked_dtype(dtype)
     base = 0 if zero_based else 1
     limit = _feature_limit(n_features, max_features)

@@ -16,7 +16,7 @@ from placet.io.files import Source, name_of, open_bytes, read_lines, write_lines
 from placet.io.sparse import sparse_text
 from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Block, Buffers, DenseTable
 from placet.io.tables.tables import FileHead
-from placet.io.text import OnError, Problems, parse_decimal, parse_whole, quote
+from placet.io.text import TEXT, OnError, Problems, parse_decimal, parse_whole, quote
 from placet.kernels import interpreted
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ def is_xmc(first: str, suffix: str = "") -> bool:
     return suffix == ".xmc" or (len(header) == 3 and all(parse_whole(token) is not None for token in header))
 
 
-def looks_like_xmc(sample: FileHead) -> dict[str, Any] | None:
+def looks_like_xmc(head: FileHead) -> str | None:
     """Match a header of three whole numbers, followed by a line with features."""
-    header = is_xmc(sample.first) and (len(sample.lines) < 2 or ":" in sample.lines[1])
-    return {} if header else None
+    header = is_xmc(head.first) and (len(head.lines) < 2 or ":" in head.lines[1])
+    return TEXT if header else None
 
 
 def read_xmc(source: Source, *, dtype: DTypeLike = np.float64, on_error: OnError = "raise") -> MultiLabel:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from placet.io.tables.tables import Table, TableRows
 from placet.io.text import quote
 
 BallotLayout = Literal["long", "ranks", "scores", "places", "orders"]
-LAYOUTS: tuple[BallotLayout, ...] = ("long", "ranks", "scores", "places", "orders")
+LAYOUTS: tuple[BallotLayout, ...] = get_args(BallotLayout)
 # Column names that are recognized by default.
 BALLOTS = ("ballot", "ballot_id", "voter", "voter_id", "respondent", "respondent_id", "judge", "judge_id", "agent")
 ITEMS = ("item", "candidate", "option", "alternative", "item_id", "candidate_id", "name")
@@ -81,7 +81,7 @@ def place_number(name: str) -> int | None:
 def find_columns(
     table: Table,
     layout: BallotLayout | None,
-    keys: tuple[str | None, str | None, str | None],
+    keys: Sequence[str | None],
     special: Mapping[str, str | None],
     items: Sequence[Hashable] | None,
     ignore: Sequence[str],

@@ -1,7 +1,7 @@
 """Column names in their various spellings: ``Model A``, ``model_a`` and ``modelA`` are the same name."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -74,9 +74,18 @@ def find_column(names: Sequence[str], known: Iterable[str]) -> str | None:
     return next((own[name] for name in known if name in own), None)
 
 
+def find_roles(
+    table: "Table", known: Mapping[str, Sequence[str]], given: Mapping[str, str | None]
+) -> dict[str, str] | None:
+    """The column of each role, given or found by the names ``known`` for it; None if a role has no column."""
+    found = {role: given.get(role) or table.find(names) for role, names in known.items()}
+    whole = {role: name for role, name in found.items() if name is not None}
+    return whole if len(whole) == len(known) else None
+
+
 def find_pair(table: "Table", pairs: Iterable[tuple[str, str]], way_out: str) -> tuple[str, str] | None:
     """The two columns of a table that match one of ``pairs``, or None; several matches are a ``DataError``."""
-    own = {plain_name(name): name for name in reversed(table.names)}
+    own = table.plain_names
     found = [(own[a], own[b]) for a, b in pairs if a in own and b in own]
     if len(found) > 1:
         said = " or ".join(f"{a!r}, {b!r}" for a, b in found)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from placet.data import DataError
 from placet.data.arrays import Ints, first_repeat, refuse_masked_or_complex
 from placet.io.escaping import UNQUOTE, from_sheet
-from placet.io.files import Source, bare_suffix, decode, name_of, peek, plain_path, read_bytes, refuse_wide
+from placet.io.files import HEAD, OpenedFile, bare_suffix, decode, read_bytes, refuse_wide
 from placet.io.text import Problems, quote
 
 if TYPE_CHECKING:
@@ -119,16 +119,25 @@ class Delimited(RowSource):
     header: Sequence[str] | None
     problems: Problems
     base: int  # the number of its first row in the table
+    head: bytes
 
     @cached_property
     def names(self) -> list[str]:  # type: ignore[override]
         if self.header:
             return list(self.header)
-        with self._records() as records:
-            names = [from_sheet(field.strip()) for field in next(records, (0, []))[1]]
+        names = [from_sheet(field.strip()) for field in self._first_record()]
         if len(set(names)) != len(names):
             raise DataError(f"{self.name}:1: two columns are named {first_repeat(names)!r}; rename one")
         return names
+
+    def _first_record(self) -> list[str]:
+        """The fields of the header, from the head of the file, or from the file if the head ends before it does."""
+        text = io.StringIO(self.head.decode("utf-8-sig", errors="replace"), newline="")
+        record = next(_records(text, self.separator, self.name), (0, []))[1]
+        if text.read(1) or len(self.head) < HEAD:
+            return record
+        with self._records() as records:
+            return next(records, (0, []))[1]
 
     def load(self, names: Sequence[str], distinct: bool) -> tuple[list[Any], Ints, Ints | None]:
         import polars as pl
@@ -262,27 +271,27 @@ def in_memory(source: Any) -> bool:
 
 
 def open_part(
-    source: Source,
+    file: OpenedFile,
     format: str | None,
     header: Sequence[str] | None,
     separator: str | None,
     problems: Problems,
     base: int,
 ) -> RowSource:
-    name = name_of(source)
-    head, source = peek(source)
-    kind = format or ("parquet" if head[:4] == b"PAR1" else FORMAT_OF.get(bare_suffix(source)) or _text_format(head))
-    data = plain_path(source) or read_bytes(source)
+    """The rows of a file, whose number in the table begins at ``base``."""
+    head, name = file.head, file.name
+    kind = format or ("parquet" if head[:4] == b"PAR1" else FORMAT_OF.get(bare_suffix(file)) or _text_format(head))
+    data = head if len(head) < HEAD else file.path or file.read()
     if kind == "parquet":
         return _from_parquet(data, name)
     refuse_wide(name, head)
     if not (head if isinstance(data, str) else data).removeprefix(b"\xef\xbb\xbf").strip():
         raise DataError(f"{name}: the file is empty; nothing can be read from it")
     if kind in ("json", "jsonl"):
-        text = decode(name, read_bytes(data) if isinstance(data, str) else data)
+        text = decode(name, file.read() if isinstance(data, str) else data)
         return (_from_json if kind == "json" else _from_jsonl)(text, name, problems, base)
     separator = separator or ("\t" if kind == "tsv" else sniff_separator(head) or ",")
-    return Delimited(name, data, separator, header, problems, base)
+    return Delimited(name, data, separator, header, problems, base, head)
 
 
 def _text_format(head: bytes) -> str:

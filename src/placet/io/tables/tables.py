@@ -1,7 +1,8 @@
 """Tables: named columns of files and frames, encoded by distinct cells, with bad rows reported by line."""
 
+import contextlib
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,8 +13,9 @@ from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.io.escaping import in_sheet
-from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, writing
+from placet.io.files import Source, bare_suffix, first_lines, name_of, opened, writing
 from placet.io.tables.cells import Column, as_number, as_numbers, code_cells, join_columns
+from placet.io.tables.column_names import plain_name
 from placet.io.tables.row_sources import FORMAT_OF, FORMATS, Delimited, RowSource, from_frame, in_memory, open_part
 from placet.io.text import MOST_LISTED, OnError, Problems, plural, quote
 
@@ -24,28 +26,42 @@ _PART_BITS = 44  # a row of part k has the number (k << _PART_BITS) + its record
 
 @dataclass
 class Table:
-    """Named columns of one source, or of several with the same columns."""
+    """Named columns of one source, or of several with the same columns.
+
+    ``layout`` is what the format found in the columns, for its reader.
+    """
 
     parts: list[RowSource]
     problems: Problems
     hidden: tuple[str, ...] = field(default=(), kw_only=True)  # columns to ignore
+    layout: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self.problems.locate = self.locate
 
     def without(self, names: Sequence[str]) -> "Table":
         """The table without some columns, which must exist."""
-        for name in names:
+        new = [name for name in names if name not in self.hidden]
+        for name in new:
             self.require(name, "ignore= names columns to pass over")
-        return replace(self, hidden=(*self.hidden, *names)) if names else self
+        return replace(self, hidden=(*self.hidden, *new)) if new else self
 
     @property
     def name(self) -> str:
         return self.problems.name
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         return [name for name in self.parts[0].names if name not in self.hidden]
+
+    @cached_property
+    def plain_names(self) -> dict[str, str]:
+        """The columns by their plain names; of two with one plain name, the first."""
+        return {plain_name(name): name for name in reversed(self.names)}
+
+    def find(self, known: Iterable[str]) -> str | None:
+        """The column with the first of the ``known`` names that occurs, or None."""
+        return next((self.plain_names[name] for name in known if name in self.plain_names), None)
 
     def require(self, name: str, way_out: str) -> None:
         """Raise a ``DataError`` unless there is such a column."""
@@ -201,43 +217,75 @@ class TableRows:
 
 @dataclass
 class FileHead:
-    """The evidence for recognizing a format: the suffix and first lines of a text, or the columns of a table.
+    """The evidence for recognizing a format: the suffix and first bytes of a file, or the columns of a table.
 
-    ``source`` can be read from the start; ``lines`` are the first lines that are neither blank nor comments, and
-    ``text`` is the head of the file.  ``control``: the requested controls, whose columns have no other role.
+    ``sources`` can be read from the start, and the first of them is open.  ``options`` are those given for the reader:
+    a format that looks at columns uses them as the reader would.  ``table`` is None until the columns are looked at.
     """
 
-    source: Any
-    name: str
-    suffix: str
-    lines: list[str]
-    text: str
-    table: Table | None
+    sources: list[Any]
     on_error: OnError
-    control: Any = None
+    options: Mapping[str, Any]
+    name: str = "<frame>"
+    suffix: str = ""
+    head: bytes = b""
+    table: Table | None = None
 
     @property
-    def sources(self) -> list[Any]:
-        """All sources, each readable from the start."""
-        return self.source if isinstance(self.source, list) else [self.source]
+    def is_table(self) -> bool:
+        """Whether the type of the source, the suffix or the first bytes say that this is a table."""
+        return self.suffix in SUFFIXES or self.head[:4] == b"PAR1" or in_memory(self.sources[0])
 
-    @property
+    @cached_property
+    def text(self) -> str:
+        """The first bytes as text."""
+        return self.head.decode("utf-8-sig", errors="replace")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The first lines that are neither blank nor comments."""
+        return first_lines(self.head, 200)
+
+    @cached_property
     def first(self) -> str:
         """The first line, without its comment."""
         return self.lines[0].partition("#")[0] if self.lines else ""
 
+    def open_table(self) -> Table:
+        """Open the sources as a table, to look at its columns and then to read it."""
+        sources = self.sources if len(self.sources) > 1 else self.sources[0]
+        self.table = read_table(sources, self.on_error, separator=self.options.get("separator"))
+        return self.table
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """The values of these options of the reader; None if they are not given."""
+        return {name: self.options.get(name) for name in names}
+
+    def with_layout(self, layout: Any) -> Any:
+        """What the reader takes: the table if its columns were looked at, else the files; with what was found there."""
+        found = self.table or self.sources[0]
+        if layout is not None:
+            found.layout = layout
+        return found if self.table or len(self.sources) == 1 else self.sources
+
+
+@contextlib.contextmanager
+def open_head(sources: list[Any], on_error: OnError, options: Mapping[str, Any] | None = None) -> Iterator[FileHead]:
+    """Open the first of the sources (paths, open files or frames) to recognize its format, and then to read it."""
+    given = options or {}
+    if in_memory(sources[0]):
+        yield FileHead(sources, on_error, given)
+        return
+    with opened(sources[0]) as file:
+        yield FileHead([file, *sources[1:]], on_error, given, file.name, bare_suffix(file), file.head)
+
 
 def take_sample(source: Any, on_error: OnError) -> FileHead:
-    """Take a sample of a path, an open file, a frame, or a list of these."""
-    first = source[0] if isinstance(source, list) else source
-    if isinstance(first, Table) or in_memory(first):
-        return FileHead(source, "<frame>", "", [], "", read_table(source, on_error), on_error)
-    head, held = peek(first)
-    source = [held, *source[1:]] if isinstance(source, list) else held
-    suffix, name = bare_suffix(first), name_of(first)
-    text = head.decode("utf-8-sig", errors="replace")
-    table = read_table(source, on_error) if suffix in SUFFIXES or head[:4] == b"PAR1" else None
-    return FileHead(source, name, suffix, first_lines(head, 200), text, table, on_error)
+    """The head of a path, or of the first of a list of paths, and the table if they are one."""
+    with open_head(source if isinstance(source, list) else [source], on_error) as head:
+        if head.is_table:
+            head.open_table()
+        return head
 
 
 def _number_or_nan(cell: Any) -> float:
@@ -266,10 +314,13 @@ def read_table(
     names = ["<frame>" if in_memory(one) else name_of(one) for one in sources]
     others = f" and {plural(len(names) - 1, 'other')}" if len(names) > 1 else ""
     problems = Problems(names[0] + others, on_error)
-    parts = [
-        from_frame(one) if in_memory(one) else open_part(one, format, header, separator, problems, k << _PART_BITS)
-        for k, one in enumerate(sources)
-    ]
+    parts = []
+    for k, one in enumerate(sources):
+        if in_memory(one):
+            parts.append(from_frame(one))
+            continue
+        with opened(one) as file:
+            parts.append(open_part(file, format, header, separator, problems, k << _PART_BITS))
     if not all(isinstance(part, Delimited) or getattr(part, "line_of", None) is not None for part in parts):
         problems.unit = "row"
     return Table(parts, problems)

@@ -1,0 +1,158 @@
+"""Compressed bytes: gzip, xz, bzip2 and Zstandard, recognized by their first bytes and bounded in size."""
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any
+
+from placet.data import DataError
+from placet.data.memory import parse_bytes
+
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+_BZIP2 = (b"1AY&SY", b"\x17rE8P\x90")  # after "BZh" and a digit: a block, or the end of no blocks
+MAGIC_BYTES = 16  # enough to recognize a compression
+COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
+LIMIT_VARIABLE = "PLACET_MAX_DECOMPRESSED"
+BUFFER = 1 << 17
+
+
+def _zstandard() -> Any:
+    """The zstandard package, or an error that says how to install it."""
+    try:
+        import zstandard
+    except ImportError:
+        raise DataError(
+            "files of Zstandard (.zst) need the package zstandard; pip install 'placet[zst]', or compress with gzip"
+        ) from None
+    return zstandard
+
+
+class _ZstdReader(io.RawIOBase):
+    """Decompressed bytes of a Zstandard stream; unlike the library's own reader, it detects a truncated last frame."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        zstandard = _zstandard()
+        self._raw, self._new = raw, zstandard.ZstdDecompressor(max_window_size=2**31).decompressobj
+        self._frame = self._new()
+        self._started = False
+        self._packed, self._ready = memoryview(b""), memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            if not self._packed:
+                self._packed = memoryview(self._raw.read(1 << 17))
+            if not self._packed:
+                if self._started:
+                    raise EOFError("the Zstandard stream ends early")
+                return 0
+            self._decompress_some()
+        n = min(len(buffer), len(self._ready))
+        buffer[:n] = self._ready[:n]
+        self._ready = self._ready[n:]
+        return n
+
+    def _decompress_some(self) -> None:
+        zstandard = _zstandard()
+        # a few bytes at a time: four bytes can expand to a block of 128 KiB
+        some, self._packed, self._started = self._packed[:2048], self._packed[2048:], True
+        try:
+            self._ready = memoryview(self._frame.decompress(some))
+        except zstandard.ZstdError as error:
+            raise OSError(str(error)) from None
+        if self._frame.eof:
+            rest = len(self._frame.unused_data)
+            self._packed = memoryview(bytes(some[len(some) - rest :]) + bytes(self._packed)) if rest else self._packed
+            self._frame, self._started = self._new(), False
+
+
+class _Bounded(io.RawIOBase):
+    """Decompressed bytes up to a limit; beyond it, and if the archive is damaged, a ``DataError`` is raised."""
+
+    def __init__(self, file: IO[bytes], name: str, kind: str, limit: int) -> None:
+        self._file, self._name, self._kind, self._limit, self._left = file, name, kind, limit, limit
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._file.read(len(buffer))
+        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+            raise DataError(
+                f"{self._name}: the {self._kind} archive is truncated or damaged ({error}); fetch or make it again"
+            ) from None
+        self._left -= len(data)
+        if self._left < 0:
+            raise DataError(
+                f"{self._name}: the archive expands to more than {self._limit:,} bytes; set the environment variable "
+                f"{LIMIT_VARIABLE} to a larger number (such as 64G) if that is right, or decompress it first"
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def decompression_limit(packed: int) -> int:
+    """The number of bytes that an archive of ``packed`` bytes may expand to.
+
+    This is 2 GiB or 100 times its size, whichever is larger, unless the environment variable PLACET_MAX_DECOMPRESSED
+    gives a number of bytes, such as 500M or 64G.
+    """
+    said = os.environ.get(LIMIT_VARIABLE, "")
+    return parse_bytes(said, LIMIT_VARIABLE) if said.strip() else max(2 << 30, 100 * packed)
+
+
+def compression_of(head: bytes) -> str | None:
+    """The compression that the first bytes show, or None."""
+    if head.startswith(b"BZh") and head[4:10] in _BZIP2:
+        return "bzip2"
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def decompressed(raw: IO[bytes], kind: str, name: str) -> io.BufferedReader:
+    """The decompressed bytes of a file from its current position; its buffer holds the first ``BUFFER`` at a peek."""
+    at = raw.tell()
+    limit = decompression_limit(raw.seek(0, os.SEEK_END) - at)
+    raw.seek(at)
+    return io.BufferedReader(_Bounded(_decompress(raw, kind), name, kind, limit), BUFFER)
+
+
+def _decompress(raw: IO[bytes], kind: str) -> IO[bytes]:
+    if kind == "gzip":
+        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+    if kind == "xz":
+        return lzma.LZMAFile(raw)
+    if kind == "bzip2":
+        return bz2.BZ2File(raw)
+    return io.BufferedReader(_ZstdReader(raw), BUFFER)
+
+
+def _compress(raw: IO[bytes], suffix: str) -> IO[bytes]:
+    if suffix == ".gz":
+        return gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)  # type: ignore[return-value]
+    if suffix == ".xz":
+        return lzma.LZMAFile(raw, "wb")
+    if suffix == ".bz2":
+        return bz2.BZ2File(raw, "wb")
+    return _zstandard().ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False)
+
+
+@contextlib.contextmanager
+def compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    """A file to write to that compresses what ``raw`` receives, as the suffix says."""
+    if suffix not in COMPRESSED:
+        yield raw
+        return
+    with _compress(raw, suffix) as file:
+        yield file
