@@ -20,10 +20,9 @@ from scipy.special import expit
 from placet.aggregate.consensus_door import check_method, consensus
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.existence import data_kind
-from placet.aggregate.method_table import METHODS
+from placet.aggregate.method_table import METHODS, MIXED
 from placet.aggregate.mixture.families import family_of
 from placet.aggregate.mixture.mallows_family import Distances
-from placet.aggregate.mixture.mixture import MIXED
 from placet.aggregate.mixture.voters import Family, Voters, voters_of
 from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, DataError, Rankings

@@ -172,22 +172,23 @@ class Method:
 
 
 class MethodView(Mapping[str, Any]):
-    """The methods of one kind in a table: name -> ``show(method)``; what is added to the table is seen here too."""
+    """Methods of a table that ``holds`` accepts: name -> ``show(method)``; what is added to the table is seen here."""
 
-    def __init__(self, table: Mapping[str, Method], kind: Kind, show: Callable[[Method], Any]) -> None:
-        self.table, self.kind, self.show = table, kind, show
+    def __init__(
+        self, table: Mapping[str, Method], holds: Callable[[Method], bool], show: Callable[[Method], Any]
+    ) -> None:
+        self.table, self.holds, self.show = table, holds, show
 
     def __getitem__(self, name: str) -> Any:
-        method = self.table[name]
-        if method.kind != self.kind:
+        if name not in self:
             raise KeyError(name)
-        return self.show(method)
+        return self.show(self.table[name])
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self.table and self.table[name].kind == self.kind
+        return isinstance(name, str) and name in self.table and self.holds(self.table[name])
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, method in self.table.items() if method.kind == self.kind)
+        return (name for name, method in self.table.items() if self.holds(method))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -403,14 +403,14 @@ _TABLE = (
 METHODS: dict[str, Method] = {method.name: method for method in _TABLE}
 """Name -> `Method`.  A method that is added here works at every door."""
 
-MODELS: Mapping[str, Any] = MethodView(METHODS, "model", lambda method: method.function)
+MODELS: Mapping[str, Any] = MethodView(METHODS, lambda method: method.kind == "model", lambda method: method.function)
 """Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator."""
 
-RULES: Mapping[str, Any] = MethodView(METHODS, "rule", lambda method: method)
+RULES: Mapping[str, Any] = MethodView(METHODS, lambda method: method.kind == "rule", lambda method: method)
 """Name -> rule: ``RULES[name](data, **params)`` gives the scores (n_items,)."""
 
-SCORE_METHODS: Mapping[str, Any] = MethodView(METHODS, "score method", lambda method: method)
-"""Name -> method of score tables; other methods treat a table as one ballot for each task."""
+MIXED: Mapping[str, Any] = MethodView(METHODS, lambda method: method.law is not None, lambda method: method.function)
+"""Name -> estimator class of the models that can be mixed: those that give every voter a likelihood."""
 
 
 def method_of(name: str) -> Method:

@@ -54,11 +54,12 @@ def _surprise_table(data: Any, method: str) -> "pl.DataFrame":
     import polars as pl
 
     from placet.aggregate.influence import leave_one_out, surprise, voter_names
+    from placet.aggregate.method_table import BALLOTS, VOTES
     from placet.data import Comparisons, DataError, Rankings
 
     if not isinstance(data, Rankings | Comparisons):
         raise DataError(f"--surprise looks at ballots or votes, not at {type(data).__name__}")
-    chosen = method or ("bradley-terry" if isinstance(data, Comparisons) else "plackett-luce")
+    chosen = method or (VOTES if isinstance(data, Comparisons) else BALLOTS).name
     found, without = surprise(data, chosen), leave_one_out(data, chosen)
     say(
         f"{chosen}: about {found.share:.1%} of voters agree with the rest no more than chance would; evidence below 0 "

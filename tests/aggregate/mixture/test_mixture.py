@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import placet
 from placet import simulate
 from placet.aggregate import MODELS, Groups, Mixture, consensus
+from placet.aggregate.method_table import MIXED
 from placet.aggregate.mixture.em import ascend, best_of_starts, responsibilities, run_from
 from placet.aggregate.mixture.families import GroupFit, family_of
-from placet.aggregate.mixture.mixture import MIXED
 from placet.aggregate.mixture.mixture_errors import observed_information
 from placet.aggregate.mixture.voters import voters_of
 from placet.cli import app

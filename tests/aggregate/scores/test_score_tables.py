@@ -12,13 +12,15 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import placet
-from placet.aggregate.method_table import SCORE_METHODS
+from placet.aggregate.method_table import METHODS
 from placet.aggregate.scores.rasch import fit_rasch
 from placet.aggregate.scores.score_consensus import mean, mean_win_rate, rasch
 from placet.cli import main
 
 NAN = float("nan")
 WIDE = "Model,Average,MMLU,GSM8K,License\nalpha,80,71.3%,90,mit\nbeta,60,-,60,apache\ngamma,50,40,60,mit\n"
+
+SCORE_METHODS = [name for name, method in METHODS.items() if method.takes == ("scores",)]
 
 
 def ones(scores):

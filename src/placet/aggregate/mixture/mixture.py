@@ -10,11 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placet.aggregate.ballots.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
-from placet.aggregate.distance.mallows import Mallows
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
+from placet.aggregate.method_table import MIXED
 from placet.aggregate.mixture.em import MixtureFit, ascend, best_of_starts, in_own_order, responsibilities
 from placet.aggregate.mixture.families import PairFamily, family_of
 from placet.aggregate.mixture.mallows_family import Distances
@@ -30,15 +29,6 @@ from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.data.estimator import Estimator
 from placet.threads import algebra_threads
-
-MIXED: dict[str, type] = {
-    "plackett-luce": PlackettLuce,
-    "bradley-terry": BradleyTerry,
-    "mallows": Mallows,
-    "pmop": PMOP,
-    "pmop-fd": PMOPFullDecomposition,
-}
-"""Models that can be mixed: those that give every voter a likelihood."""
 
 Criterion = Literal["bic", "valid"]
 MOST_REFITS = 10

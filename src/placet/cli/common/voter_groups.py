@@ -34,7 +34,7 @@ def split_parameters(
 def mixture_of(groups: str, method: str, params: dict[str, Any], own: dict[str, Any], seed: int) -> "Mixture":
     """The mixture specified by --groups."""
     from placet.aggregate import Mixture
-    from placet.aggregate.mixture.mixture import MIXED
+    from placet.aggregate.method_table import MIXED
     from placet.data.errors import one_of
 
     model = MIXED[one_of(method, MIXED, "method of --groups")](**params)
