@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,15 @@ PARTICIPLES = {
 """Participles that say nothing alone: what is held, known, scaled?"""
 
 
+@cache
 def functions():
-    for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield path.relative_to(ROOT).as_posix(), node
+    """(file, definition) of every function; parsed once for all tests."""
+    return [
+        (path.relative_to(ROOT).as_posix(), node)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def parameters(node):

@@ -64,8 +64,9 @@ def share_of(p, x, y):
 class Brute:
     """One rule on all profiles of a domain, judged axiom by axiom."""
 
-    def __init__(self, rule, n, voters, ties=False, weights=(1.0,)):
+    def __init__(self, rule, n, voters, ties=False, weights=(1.0,), anonymous=False):
         self.rule, self.n, self.known = rule, n, {}
+        self.anonymous = anonymous  # the order of ballots is not looked at: one answer for all orders
         self.pairs = list(itertools.permutations(range(n), 2))
         if ties:
             tiers = [t for t in itertools.product(range(n), repeat=n) if set(t) == set(range(len(set(t))))]
@@ -77,6 +78,7 @@ class Brute:
         self.profiles = [p for v in range(1, voters + 1) for p in itertools.combinations_with_replacement(cast, v)]
 
     def above(self, profile):
+        profile = tuple(sorted(profile)) if self.anonymous else profile
         if profile not in self.known:
             try:
                 self.known[profile] = strict_above(self.rule(votes_of(profile, self.n)), self.n)
@@ -285,7 +287,7 @@ def compare(name, brute, domain, axioms):
 
 @pytest.mark.parametrize("name", TESTED)
 def test_verdicts_are_those_of_brute_force_on_all_profiles_of_three_items_and_five_voters(name):
-    brute = Brute(rule(name), 3, 5)
+    brute = Brute(rule(name), 3, 5, anonymous=name != "first_ballot")
     compare(name, brute, Domain(3, 5), [a for a in GENERAL if a not in OF_VOTERS])
 
 

@@ -6,33 +6,45 @@ import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import placet
+from placet.cli import app
 from placet.cli.evaluate import split_specs, with_compat
 
 
-def run(*args, check=0):
-    """Run ``placet`` as a user would; returns (stdout, stderr)."""
+def in_a_shell(*args, check=0):
+    """Run ``placet`` as a user would, in a process of its own; returns (stdout, stderr)."""
     code = "from placet.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, check=False)
     assert done.returncode == check, done.stderr
     return done.stdout, done.stderr
 
 
+@pytest.fixture
+def run(placet_command):
+    """Run ``placet`` in this process, which has imported everything already; returns (stdout, stderr)."""
+    return lambda *args, check=0: placet_command(*args, code=check)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli")
-    run("simulate", "battles", "--out", path / "votes.csv", "--items", 5, "--n", 300)
-    run("simulate", "plackett-luce", "--out", path / "ballots.txt", "--items", 5, "--n", 40, "--top", 3)
-    run("simulate", "queries", "--out", path / "search.letor", "--rows", 6, "--n", 20)
+    for kind, name, *options in (
+        ("battles", "votes.csv", "--items", 5, "--n", 300),
+        ("plackett-luce", "ballots.txt", "--items", 5, "--n", 40, "--top", 3),
+        ("queries", "search.letor", "--rows", 6, "--n", 20),
+    ):
+        words = ["simulate", kind, "--out", path / name, *options]
+        assert CliRunner().invoke(app, list(map(str, words))).exit_code == 0
     return path
 
 
 def test_version():
-    assert run("--version")[0].strip() == placet.__version__
+    assert in_a_shell("--version")[0].strip() == placet.__version__
 
 
-def test_simulated_files_are_described(folder):
+def test_simulated_files_are_described(run, folder):
     out, _ = run("describe", folder / "votes.csv")
     assert dict(line.split("\t") for line in out.splitlines())["votes"] == "300.0"
     out, _ = run("describe", folder / "ballots.txt", "--json")
@@ -40,13 +52,13 @@ def test_simulated_files_are_described(folder):
     assert json.loads(run("describe", folder / "search.letor", "--json")[0])["queries"] == 20
 
 
-def test_the_same_seed_gives_the_same_bytes(folder, tmp_path):
-    run("simulate", "battles", "--out", tmp_path / "again.csv", "--items", 5, "--n", 300)
+def test_the_same_seed_gives_the_same_bytes(run, folder, tmp_path):
+    in_a_shell("simulate", "battles", "--out", tmp_path / "again.csv", "--items", 5, "--n", 300)
     assert (tmp_path / "again.csv").read_bytes() == (folder / "votes.csv").read_bytes()
 
 
-def test_aggregate_prints_a_table_and_writes_a_report(folder, tmp_path):
-    out, err = run("aggregate", folder / "votes.csv", "--report", tmp_path / "page.html")
+def test_aggregate_prints_a_table_and_writes_a_report(run, folder, tmp_path):
+    out, err = in_a_shell("aggregate", folder / "votes.csv", "--report", tmp_path / "page.html")
     head, *rows = (line.split("\t") for line in out.splitlines())
     assert head == ["item", "score", "stderr", "rank", "rank_low", "rank_high", "tier", "support"]
     assert [row[3] for row in rows] == ["1", "2", "3", "4", "5"]
@@ -58,7 +70,7 @@ def test_aggregate_prints_a_table_and_writes_a_report(folder, tmp_path):
     assert (tmp_path / "table.csv").read_text().startswith("item,score")
 
 
-def test_evaluate_equals_the_library(folder, tmp_path):
+def test_evaluate_equals_the_library(run, folder, tmp_path):
     queries = placet.read_letor(folder / "search.letor")
     scores = np.random.default_rng(0).normal(size=len(queries.grade))
     (tmp_path / "scores.txt").write_text("\n".join(map(repr, scores.tolist())) + "\n")
@@ -71,7 +83,7 @@ def test_evaluate_equals_the_library(folder, tmp_path):
     assert len(json.loads(out)) == 20
 
 
-def test_evaluate_a_trec_run(tmp_path):
+def test_evaluate_a_trec_run(run, tmp_path):
     (tmp_path / "run").write_text("q1 Q0 d1 1 2.0 x\nq1 Q0 d2 2 1.0 x\n")
     (tmp_path / "qrels").write_text("q1 0 d2 1\nq1 0 d3 1\nq2 0 d1 0\n")
     out, err = run("evaluate", tmp_path / "run", tmp_path / "qrels", "-m", "map,p@1")
@@ -80,7 +92,7 @@ def test_evaluate_a_trec_run(tmp_path):
     assert "1 of 2 queries have no value" in err
 
 
-def test_convert_and_back(folder, tmp_path):
+def test_convert_and_back(run, folder, tmp_path):
     run("convert", folder / "ballots.txt", tmp_path / "ballots.toi")
     run("convert", tmp_path / "ballots.toi", tmp_path / "ballots.txt")
     assert (
@@ -99,7 +111,7 @@ def test_convert_and_back(folder, tmp_path):
         ("model_a,model_b,winner\nx,y,model_a\n", ["aggregate", "-p", "prior=none"], "no finite scores"),
     ],
 )
-def test_bad_input_ends_with_2_and_one_line(tmp_path, text, args, words):
+def test_bad_input_ends_with_2_and_one_line(run, tmp_path, text, args, words):
     path = tmp_path / "votes.csv"
     path.write_text(text)
     out, err = run(args[0], path, *args[1:], check=2)
@@ -108,14 +120,14 @@ def test_bad_input_ends_with_2_and_one_line(tmp_path, text, args, words):
     assert "Traceback" not in err
 
 
-def test_a_missing_file_and_a_failed_write_leave_nothing(folder, tmp_path):
-    _, err = run("describe", tmp_path / "none.csv", check=2)
+def test_a_missing_file_and_a_failed_write_leave_nothing(run, folder, tmp_path):
+    _, err = in_a_shell("describe", tmp_path / "none.csv", check=2)
     assert "none.csv" in err
     run("convert", folder / "votes.csv", tmp_path / "votes.letor", check=2)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_demo_runs_and_writes_what_it_says(tmp_path):
+def test_the_demo_runs_and_writes_what_it_says(run, tmp_path):
     out, err = run("demo", "--out", tmp_path / "demo")
     assert "item-1" in out
     for name in ("votes.csv", "leaderboard.html", "ballots.txt", "search.csv", "pl-partition.placet"):
@@ -144,7 +156,7 @@ ONE = {"401": ["a", "b", "c"], "402": ["x", "y"], "403": ["p"]}
 TWO = {"401": ["b", "a", "d"], "402": ["x", "z", "y"]}
 
 
-def test_runs_of_several_engines_are_fused_into_a_run_that_evaluate_reads(tmp_path):
+def test_runs_of_several_engines_are_fused_into_a_run_that_evaluate_reads(run, tmp_path):
     files = [trec_run(tmp_path / "one.trec", "bm25", ONE), trec_run(tmp_path / "two.trec", "lm", TWO)]
     out, _ = run("aggregate", *files, "--method", "rrf", "--out", tmp_path / "fused.run")
     assert out == ""
@@ -159,7 +171,7 @@ def test_runs_of_several_engines_are_fused_into_a_run_that_evaluate_reads(tmp_pa
     assert float(out.splitlines()[1].split("\t")[1]) > 0.5
 
 
-def test_equal_tags_in_several_files_are_told_apart_by_file(tmp_path):
+def test_equal_tags_in_several_files_are_told_apart_by_file(run, tmp_path):
     files = [trec_run(tmp_path / "one.trec", "run", ONE), trec_run(tmp_path / "two.trec", "run", TWO)]
     out, err = run("aggregate", *files, "-m", "borda", "-p", "unlisted=zero", "--json")
     assert "several files have the tag 'run'" in err
@@ -170,7 +182,7 @@ def test_equal_tags_in_several_files_are_told_apart_by_file(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["", "mpm", "cps", "svp", "mallows", "kemeny", "combsum", "bradley-terry"])
-def test_one_run_is_ranked_topic_by_topic(tmp_path, method):
+def test_one_run_is_ranked_topic_by_topic(run, tmp_path, method):
     path = trec_run(tmp_path / "one.trec", "bm25", ONE)
     out, _ = run("aggregate", path, *(["-m", method] if method else []))
     head, *rows = (line.split("\t") for line in out.splitlines())
@@ -179,7 +191,7 @@ def test_one_run_is_ranked_topic_by_topic(tmp_path, method):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet", ".csv.gz"])
-def test_results_are_written_as_the_suffix_says(tmp_path, suffix):
+def test_results_are_written_as_the_suffix_says(run, tmp_path, suffix):
     import polars as pl
 
     path = trec_run(tmp_path / "one.trec", "bm25", ONE)
@@ -193,7 +205,7 @@ def test_results_are_written_as_the_suffix_says(tmp_path, suffix):
     assert "Instance 402" in (tmp_path / "page.html").read_text()
 
 
-def test_what_cannot_be_joined_or_written_is_said_and_nothing_is_written(folder, tmp_path):
+def test_what_cannot_be_joined_or_written_is_said_and_nothing_is_written(run, folder, tmp_path):
     path = trec_run(tmp_path / "one.trec", "bm25", ONE)
     _, err = run("aggregate", folder / "votes.csv", folder / "ballots.txt", "--out", tmp_path / "x.csv", check=2)
     assert "votes.csv holds votes and" in err
@@ -207,7 +219,7 @@ def test_what_cannot_be_joined_or_written_is_said_and_nothing_is_written(folder,
     assert sorted(p.name for p in tmp_path.iterdir()) == ["one.csv", "one.trec"]
 
 
-def test_votes_of_several_files_are_counted_together(folder):
+def test_votes_of_several_files_are_counted_together(run, folder):
     once = json.loads(run("aggregate", folder / "votes.csv", "-m", "borda", "--json")[0])["ranking"]
     twice = json.loads(run("aggregate", folder / "votes.csv", folder / "votes.csv", "-m", "borda", "--json")[0])[
         "ranking"

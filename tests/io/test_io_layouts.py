@@ -387,18 +387,20 @@ def test_features_of_every_shape(tmp_path):
         Queries.from_frame({"qid": [1], "label": [1], "x": ["n/a"]})
 
 
-def test_the_command_says_what_it_read(tmp_path):
+def test_the_command_says_what_it_read(placet_command, tmp_path):
     path = tmp_path / "games.csv"
     path.write_text(VOTES["chess results"][0])
     code = "from placet.cli import main; main()"
-    for command in (["describe", path, path], ["describe", "-"], ["convert", path, tmp_path / "games.parquet"]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *map(str, command)],
-            input=path.read_text(),
-            capture_output=True,
-            text=True,
-            env=os.environ,
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stderr.startswith("read as votes: White, Black, Result; ignored: Event, Date, ECO\n")
+    piped = subprocess.run(
+        [sys.executable, "-c", code, "describe", "-"],
+        input=path.read_text(),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
+    )
+    _, twice = placet_command("describe", path, path)
+    _, converted = placet_command("convert", path, tmp_path / "games.parquet")
+    for said in (piped.stderr, twice, converted):
+        assert said.startswith("read as votes: White, Black, Result; ignored: Event, Date, ECO\n")
     assert placet.read(tmp_path / "games.parquet") == placet.read(path)

@@ -2,8 +2,6 @@
 
 import io
 import itertools
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -154,21 +152,17 @@ def test_rows_with_features():
         Queries.from_preferences(X[:2], [0, 1], [1, 0], ["a", "a"])
 
 
-def test_from_the_command_line(tmp_path):
-    def run(*args):
-        return subprocess.run([sys.executable, "-m", "placet", *map(str, args)], capture_output=True, text=True)
-
+def test_from_the_command_line(placet_command, tmp_path):
     out = tmp_path / "drawn.toc"
-    assert run("simulate", "ordered-partitions", "--out", out, "--items", 5, "--n", 40, "--seed", 1).returncode == 0
+    placet_command("simulate", "ordered-partitions", "--out", out, "--items", 5, "--n", 40, "--seed", 1)
     drawn = placet.read(out)
     assert drawn.weight.sum() == 40
     assert any(len(tier) > 1 for ballot in drawn for tier in ballot)
-    assert run("simulate", "ordered-partitions", "--out", out, "--form", "half").returncode == 2
+    placet_command("simulate", "ordered-partitions", "--out", out, "--form", "half", code=2)
     (tmp_path / "p.prefs").write_text("anna: tea > milk\nbert: tea > milk\ncarl: milk > tea\n")
-    answer = run("aggregate", tmp_path / "p.prefs", "--method", "pmop-fd", "--json")
-    assert answer.returncode == 0, answer.stderr
+    placet_command("aggregate", tmp_path / "p.prefs", "--method", "pmop-fd", "--json")
     (tmp_path / "bad.prefs").write_text("anna: tea > milk > tea\n")
-    assert run("aggregate", tmp_path / "bad.prefs").returncode == 2
+    placet_command("aggregate", tmp_path / "bad.prefs", code=2)
 
 
 def test_a_table_without_faults_is_read_once(tmp_path, monkeypatch):
