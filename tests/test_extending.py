@@ -1,6 +1,12 @@
-"""Adding to a table is enough: a new loss, rule, metric or format works everywhere at once (see CONTRIBUTING.md)."""
+"""Adding to a table is enough: a new loss, rule, metric, ranker or format works everywhere at once (CONTRIBUTING.md)."""
 
 import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,3 +137,178 @@ def test_a_new_format_is_its_functions_and_one_record(monkeypatch, tmp_path):
     assert json.loads(done.stdout)["ranking"][0]["item"] == "a", done.output
     assert run("convert", path, tmp_path / "again.slash").exit_code == 0
     assert (tmp_path / "again.slash").read_text() == "a/b/c\nb/a\n"
+
+
+# The table "to add, touch" of CONTRIBUTING.md: how many files a row names, and that no other file is needed
+
+
+ROOT = Path(__file__).parents[1]
+MOST = {"a rule": 3, "a metric": 3, "a ranker": 3, "an option of `aggregate`": 3, "a format": 4, "a loss": 5}
+"""What is added -> the number of files that it touches, its test among them."""
+
+
+def table():
+    """What is added -> the paths that its row names; a name in angle brackets is free."""
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("| to add | touch |\n|---|---|\n")[2].partition("\n\n")[0]
+    cells = [line.strip("| ").split(" | ") for line in text.splitlines()]
+    return {what: re.findall(r"`([\w<>/.]+/[\w<>/.]+)`", touched) for what, touched in cells}
+
+
+def test_every_row_names_its_files():
+    assert {what: len(paths) for what, paths in table().items()} == MOST
+
+
+@pytest.mark.parametrize("what", MOST)
+def test_the_files_that_a_row_names_are_there(what):
+    for path in table()[what]:
+        fixed = path.partition("<")[0]
+        found = ROOT / fixed
+        assert found.is_file() if fixed == path else found.is_dir(), path
+
+
+ADDED = {
+    "src/placet/aggregate/rules/positional.py": """
+
+def first_listed(data: Rankings) -> Floats:
+    \"\"\"Items in the order in which they were first named.\"\"\"
+    return -np.arange(float(data.n_items))
+""",
+    "src/placet/metrics/relevance.py": """
+
+def rows_of(s: Any, grade: Any, offsets: Any, k: int | None = None) -> Floats:
+    \"\"\"Number of rows of each list.\"\"\"
+    return np.diff(offsets).astype(np.float64)
+""",
+    "src/placet/rank/linear/first_feature.py": '''"""Ranking by one feature."""
+
+from typing import Any
+
+from placet.data import Queries
+from placet.rank.ranker import Ranker
+
+
+class FirstFeature(Ranker):
+    """Scores are the first feature."""
+
+    def __init__(self, sign: float = 1.0) -> None:
+        self.sign = sign
+
+    def _fit(self, data: Queries, valid: Queries | None) -> None:
+        self.fit_summary_ = {"queries": len(data)}
+
+    def _scores(self, data: Queries) -> Any:
+        return self.sign * data.X[:, 0]
+''',
+    "src/placet/io/slashes.py": '''"""Ballots of one line each, items separated by slashes."""
+
+from typing import Any
+
+from placet.data import Rankings
+from placet.io.files import writing
+
+
+def read_slashes(source: Any, *, on_error: str = "raise") -> Rankings:
+    """Read ballots such as a/b/c."""
+    with open(source) as file:
+        return Rankings.from_orders([line.split("/") for line in file.read().split()])
+
+
+def write_slashes(data: Rankings, target: Any) -> None:
+    """Write ballots without ties."""
+    with writing(target) as file:
+        for ballot in data.orders():
+            file.write(("/".join(map(str, ballot)) + "\\n").encode())
+
+
+def looks_like_slashes(sample: Any) -> dict[str, Any] | None:
+    """Options of the reader if the first line has slashes."""
+    return {} if "/" in sample.first else None
+''',
+}
+"""File of the copy -> what is appended to it, or the whole new file."""
+
+RECORDS = {
+    "src/placet/aggregate/method_table.py": (
+        "",
+        "_TABLE = (\n",
+        '_rule("first-listed", "First listed", "Items come as they were named.", "positional:first_listed", "nobody"),\n',
+    ),
+    "src/placet/metrics/metric_table.py": (
+        "from placet.metrics.relevance import rows_of\n\n",
+        "METRICS: dict[str, Callable[..., Floats]] = {\n",
+        '"rows_of": rows_of,\n',
+    ),
+    "src/placet/rank/ranker.py": (
+        "",
+        '        "labels": "labels:LabelRanker",\n',
+        '"first-feature": "linear.first_feature:FirstFeature",\n',
+    ),
+    "src/placet/io/formats.py": (
+        "from placet.io.slashes import looks_like_slashes, read_slashes, write_slashes\n\n",
+        "FORMATS: dict[str, Format] = {\n",
+        '"slashes": Format(read_slashes, write_slashes, Rankings, (".slashes",), looks_like_slashes),\n',
+    ),
+}
+"""File of the copy -> an import, the line of its table after which the record is put, and the record."""
+
+USED = """
+import json, sys
+from typer.testing import CliRunner
+import placet
+from placet.cli import app
+from placet.report import consensus_page
+
+def run(*words):
+    done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == 0, (words, done.output, done.exception)
+    return done.stdout
+
+assert placet.__file__.startswith(sys.argv[1]), placet.__file__
+open("b.slashes", "w").write("b/a/c\\nc/b/a\\n")
+found = json.loads(run("aggregate", "b.slashes", "--method", "first-listed", "--json"))
+run("convert", "b.slashes", "again.slashes")
+placet.io.write(placet.simulate.queries(6, 4, 2, random_state=1), "q.letor")
+run("train", "q.letor", "--ranker", "first-feature", "--out", "m.placet")
+open("scores.txt", "w").write(run("score", "m.placet", "q.letor"))
+rows = run("evaluate", "scores.txt", "q.letor", "--metric", "rows_of")
+ballots = placet.read("b.slashes")
+page = consensus_page(placet.consensus(ballots, "first-listed"), ballots)
+print(json.dumps({"first": found["ranking"][0]["item"], "again": open("again.slashes").read(),
+                  "rows": rows.split()[-5:], "page": "Items come as they were named." in page}))
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the package in which only the files of the table changed."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "static"))
+    for path, text in ADDED.items():
+        with open(folder / path, "a") as file:
+            file.write(text)
+    for path, (imports, line, record) in RECORDS.items():
+        text = (folder / path).read_text()
+        assert text.count(line) == 1, path
+        (folder / path).write_text(text.replace(line, imports + line + record))
+    return folder
+
+
+def test_a_copy_with_only_these_files_changed_has_them_everywhere(copy, tmp_path):
+    env = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", USED, str(copy)], capture_output=True, text=True, cwd=tmp_path, env=env, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["first"] == "b"
+    assert found["again"] == "b/a/c\nc/b/a\n"
+    assert found["page"]
+    assert "4.0" in found["rows"]
+
+
+def test_the_copy_changes_no_more_than_the_table_says():
+    """Of each kind the files of the package; its test comes on top, and a row of the how-to for a format."""
+    patterns = {what: [re.sub(r"<\w+>", r"\\w+", path) for path in paths] for what, paths in table().items()}
+    for changed in {*ADDED, *RECORDS}:
+        kinds = [what for what, known in patterns.items() if any(re.fullmatch(one, changed) for one in known)]
+        assert kinds, f"{changed} is in no row of CONTRIBUTING.md"
