@@ -8,12 +8,13 @@ import numpy as np
 
 from placet.data import DataError, Parts, Queries
 from placet.data.arrays import Floats
+from placet.data.engines.checkpoints import write_checkpoint
 from placet.data.engines.serial import EngineError
 from placet.losses import LOSSES
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
 from placet.rank.feature_tables import Products, SideBySide, times
 from placet.rank.linear import linear_in_parts
-from placet.rank.linear.checkpoint import start_weights, write_weights
+from placet.rank.linear.initial_weights import start_weights
 from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.rank.monotone import directions
 from placet.rank.onnx_export import OnnxGraph
@@ -202,7 +203,8 @@ class LinearRanker(Ranker):
         except EngineError as error:
             if not best.empty:
                 weights, constant = objective.raw_weights(best.state)
-                write_weights(error, weights, constant, objective.learned_at(best.state))
+                found = {"constant": constant, "learned": objective.learned_at(best.state)}
+                write_checkpoint(error, "weights", {"weights": weights.tolist(), **found})
             raise
 
     def _solve(self, objective: PenalizedLoss, n_queries: int, best: Best[Floats]) -> Fit:
