@@ -79,7 +79,7 @@ def test_imports_inside_a_room_point_one_way(room):
         (["--help"], {"numpy"}),
         (
             ["aggregate", "votes.ballots", "--method", "borda"],
-            {"sklearn", "numba", "scipy.linalg", "scipy.special", "polars", "lightgbm"},
+            {"sklearn", "numba", "scipy.linalg", "scipy.special", "polars", "lightgbm", "jinja2"},
         ),
         (["aggregate", "votes.csv"], {"sklearn", "pandas", "scipy.stats", "scipy.optimize"}),
         (["describe", "votes.ballots"], {"sklearn", "numba", "scipy", "polars"}),

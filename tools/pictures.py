@@ -1,25 +1,193 @@
-"""Draw the pictures of the how-to pages from the results of their examples: python tools/pictures.py [PAGE ...]."""
+"""Draw the pictures of the how-to pages from the results of their examples: python tools/pictures.py [PAGE ...].
+
+Boards side by side, raters, and scores over time, as SVG without scripts or fonts.
+"""
 
 import contextlib
 import doctest
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
-from placet.report import pictures
+import numpy as np
+
+from placet.aggregate import Consensus
+from placet.aggregate.likelihood.raters import Raters
+from placet.aggregate.result.history import History
+from placet.data import DataError
+from placet.data.arrays import Floats
+from placet.io.escaping import visible_lines
+from placet.io.files import writing
+from placet.io.output.numbers import number
+from placet.report.model_sections import history_chart
 
 PAGES = Path(__file__).parent.parent / "docs" / "howto"
 TARGET = PAGES.parent / "pictures"
+MOST_ITEMS, MOST_RATERS = 30, 60
+LEFT, WIDTH, RIGHT, ROW, HEAD = 130, 470, 110, 26, 34
+HUES = (210, 20, 140, 280)
+STYLE = (
+    "text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1b2430}.soft{fill:#5b6673;font-size:12px}"
+    ".axis{stroke:#d9dfe6}.tier{stroke:#5b6673;stroke-dasharray:3 3}"
+    "@media(prefers-color-scheme:dark){text{fill:#e7ebf0}.soft{fill:#9aa5b1}.axis{stroke:#323a44}.tier{stroke:#9aa5b1}}"
+)
+
+
+class Picture:
+    """An SVG picture: elements are added one by one, and their texts escaped when it is written."""
+
+    def __init__(self) -> None:
+        self.root = ElementTree.Element("svg")
+        self.add("style", STYLE)
+
+    def add(self, tag: str, text: object = None, title: object = None, **attributes: object) -> None:
+        """Add an element; a trailing underscore and underscores in names of attributes are those of Python."""
+        named = {name.rstrip("_").replace("_", "-"): _attribute(value) for name, value in attributes.items()}
+        made = ElementTree.SubElement(self.root, tag, named)
+        if text is not None:
+            made.text = visible_lines(str(text))
+        if title is not None:
+            ElementTree.SubElement(made, "title").text = visible_lines(str(title))
+
+    def dot(self, at: float, a: float, b: float, y: float, hue: int, said: str) -> None:
+        """A dot with a bar from a to b."""
+        self.add("rect", x=a, y=y - 2, width=max(b - a, 1.0), height=4, fill=f"hsl({hue},60%,50%)", opacity=".35")
+        self.add("circle", title=said, cx=at, cy=y, r=4, fill=f"hsl({hue},60%,45%)")
+
+    def grid(self, low: float, high: float, bottom: float, x: Callable[[float], float]) -> None:
+        """Vertical grid lines at round numbers, labeled below."""
+        for value in round_numbers(low, high):
+            place = x(value)
+            self.add("line", class_="axis", x1=place, x2=place, y1=HEAD - 4, y2=bottom)
+            self.add("text", number(value), class_="soft", x=place, y=bottom + 18, text_anchor="middle")
+
+    def svg(self, width: float, height: float, label: str) -> str:
+        """The picture as text."""
+        size = {"viewBox": f"0 0 {width:g} {height:g}", "width": f"{width:g}", "role": "img", "aria-label": label}
+        self.root.attrib.update({"xmlns": "http://www.w3.org/2000/svg", **size})
+        return ElementTree.tostring(self.root, encoding="unicode")
+
+
+def _attribute(value: object) -> str:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def boards_picture(boards: Mapping[str, Consensus], level: float = 0.95) -> str:
+    """Items in the order of the last board; for each board, a dot at the score and a bar for its interval.
+
+    Dashed lines separate the tiers of the last board.
+    """
+    names, found = list(boards), list(boards.values())
+    last = found[-1]
+    items = [last.items[k] for k in last.order[:MOST_ITEMS]]
+    ends = [_ends(c, level) for c in found]
+    low = min(float(e[0].min()) for e in ends)
+    high = max(float(e[1].max()) for e in ends)
+    x = lambda value: float(LEFT + WIDTH * (value - low) / ((high - low) or 1.0))  # noqa: E731
+    picture = Picture()
+    picture.grid(low, high, HEAD + ROW * len(items), x)
+    first = _first_of_tiers(last, level)
+    for row, item in enumerate(items):
+        y = HEAD + ROW * row + ROW / 2
+        if row and item in first:
+            picture.add("line", class_="tier", x1=0, x2=LEFT + WIDTH, y1=y - ROW / 2, y2=y - ROW / 2)
+        picture.add("text", item, x=LEFT - 12, y=y + 4, text_anchor="end")
+        for n, (c, (a, b)) in enumerate(zip(found, ends)):
+            if item in c.items:
+                k = c.items.index(item)
+                at = y + 7 * (n - (len(found) - 1) / 2)
+                picture.dot(x(c.scores[k]), x(a[k]), x(b[k]), at, HUES[n % len(HUES)], number(float(c.scores[k])))
+    if len(found) > 1:
+        place = LEFT
+        for n, name in enumerate(names):
+            picture.add("circle", cx=place + 5, cy=14, r=4, fill=f"hsl({HUES[n % len(HUES)]},60%,45%)")
+            picture.add("text", name, x=place + 15, y=18)
+            place += 40 + 8 * len(name)
+    return picture.svg(LEFT + WIDTH + RIGHT, HEAD + ROW * len(items) + 30, f"Scores with {level:.0%} intervals")
+
+
+def raters_picture(c: Consensus) -> str:
+    """Sharpness of raters, least sharp first, with two standard errors; those who answer at random are highlighted."""
+    found = c.extras.get("agents")
+    if not isinstance(found, Raters) or "sharpness" not in found.columns:
+        raise DataError('this result says nothing about the sharpness of raters; fit it with agents="sharpness"')
+    sharp, error, words = found.columns["sharpness"], found.stderr["sharpness"], found.words()
+    order = np.argsort(sharp, kind="stable")[:MOST_RATERS]
+    low, high = float((sharp - 2 * error)[order].min()), float((sharp + 2 * error)[order].max())
+    low, high = min(low, 0.0), max(high, 1.0)
+    row = 14
+    x = lambda value: float(LEFT + WIDTH * (value - low) / ((high - low) or 1.0))  # noqa: E731
+    bottom = HEAD + row * len(order)
+    picture = Picture()
+    picture.grid(low, high, bottom, x)
+    for value, word in ((0.0, "a coin"), (1.0, "typical")):
+        picture.add("line", class_="tier", x1=x(value), x2=x(value), y1=HEAD - 6, y2=bottom)
+        picture.add("text", word, class_="soft", x=x(value), y=HEAD - 12, text_anchor="middle")
+    for n, k in enumerate(order.tolist()):
+        y = HEAD + row * n + row / 2
+        coin = "coin" in words[k] or "other way" in words[k]
+        picture.add("text", found.agents[k], class_="soft", x=LEFT - 12, y=y + 4, text_anchor="end")
+        ends = x(sharp[k] - 2 * error[k]), x(sharp[k] + 2 * error[k])
+        picture.dot(x(sharp[k]), *ends, y, HUES[int(coin)], f"{sharp[k]:.2f}")
+        if words[k]:
+            picture.add("text", words[k], class_="soft", x=LEFT + WIDTH + 10, y=y + 4)
+    return picture.svg(LEFT + WIDTH + RIGHT + 60, bottom + 30, "Sharpness of raters")
+
+
+def history_picture(c: Consensus) -> str:
+    """Scores over time of the items that are best at the end, with bands of two standard errors."""
+    history = c.extras.get("history")
+    chart = history_chart(c, history) if isinstance(history, History) else None
+    if chart is None:
+        raise DataError('the scores of this result do not move; fit it with drift="learn"')
+    picture = Picture()
+    for line in chart.lines:
+        picture.add("polygon", points=line.band, fill=line.color, opacity=".12")
+        shown = {"points": line.middle, "fill": "none", "stroke": line.color, "stroke_width": 2}
+        picture.add("polyline", title=line.name, **shown)
+    for place, text in chart.times:
+        picture.add("text", text, x=place, y=312, text_anchor="middle")
+    for place, text in chart.values:
+        picture.add("line", class_="axis", x1=60, x2=760, y1=place, y2=place)
+        picture.add("text", text, x=52, y=place + 4, text_anchor="end")
+    for n, line in enumerate(chart.lines):
+        picture.add("rect", x=775, y=14 + 20 * n, width=12, height=4, fill=line.color)
+        picture.add("text", line.name, x=792, y=20 + 20 * n)
+    return picture.svg(900, 320, "Scores over time")
+
+
+def write_picture(path: Path, picture: str) -> None:
+    """Write a picture; the file appears under its name only when it is complete."""
+    with writing(path) as file:
+        file.write(picture.encode() + b"\n")
+
+
+def round_numbers(low: float, high: float) -> list[float]:
+    """About five numbers that are easy to read."""
+    raw = (high - low or 1.0) / 5
+    power = 10.0 ** np.floor(np.log10(raw))
+    unit = power * next(f for f in (1, 2, 5, 10) if f * power >= 0.8 * raw)
+    return [float(round(k * unit, 10)) for k in range(int(np.ceil(low / unit)), int(np.floor(high / unit)) + 1)]
+
+
+def _ends(c: Consensus, level: float) -> tuple[Floats, Floats]:
+    low, high = c.interval(level) if c.stderr is not None else (c.scores, c.scores)
+    return np.asarray(low), np.asarray(high)
+
+
+def _first_of_tiers(c: Consensus, level: float) -> set[Hashable]:
+    """The first item of each tier; empty if there are no standard errors."""
+    return {tier[0] for tier in c.tiers(level)} if c.stderr is not None else set()
+
 
 DRAWN: dict[str, Callable[[dict[str, Any]], str]] = {
-    "leaderboard": lambda v: pictures.boards_picture({"Bradley-Terry": v["plain"]}),
-    "style_control": lambda v: pictures.boards_picture(
-        {"raw votes": v["raw"], "length and side taken out": v["taken_out"]}
-    ),
-    "raters": lambda v: pictures.raters_picture(v["board"]),
-    "ratings_over_time": lambda v: pictures.history_picture(v["board"]),
-    "score_tables": lambda v: pictures.boards_picture({"mean": v["board"]}),
+    "leaderboard": lambda v: boards_picture({"Bradley-Terry": v["plain"]}),
+    "style_control": lambda v: boards_picture({"raw votes": v["raw"], "length and side taken out": v["taken_out"]}),
+    "raters": lambda v: raters_picture(v["board"]),
+    "ratings_over_time": lambda v: history_picture(v["board"]),
+    "score_tables": lambda v: boards_picture({"mean": v["board"]}),
 }
 """Page -> its picture, as a function of the variables defined by the page's examples."""
 
@@ -42,5 +210,5 @@ if __name__ == "__main__":
     TARGET.mkdir(exist_ok=True)
     for page in sys.argv[1:] or DRAWN:
         sys.displayhook = lambda value: None
-        pictures.write_picture(TARGET / f"{page}.svg", DRAWN[page](run_page(page)))
+        write_picture(TARGET / f"{page}.svg", DRAWN[page](run_page(page)))
         print(TARGET / f"{page}.svg")

@@ -25,7 +25,7 @@ def test_a_notebook_shows_the_board_with_bars():
     assert html.count("<svg") == 3
     assert [name in html for name in ("ant", "bee", "bradley-terry", "95% intervals")] == [True] * 4
     low, high = result.interval()
-    widths = [float(x) for x in re.findall(r'<rect x="[-\d.]+" width="([\d.]+)" y="3.5"', html)]
+    widths = [float(x) for x in re.findall(r'<rect x="[-\d.]+%" width="([\d.]+)%" y="4"', html)]
     order = result.order
     ratio = (high[order[0]] - low[order[0]]) / (high[order[1]] - low[order[1]])
     assert widths[0] / widths[1] == pytest.approx(ratio, rel=0.01)

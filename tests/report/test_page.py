@@ -1,5 +1,6 @@
 """The report page: complete, self-contained, and honest about what it leaves out."""
 
+import html
 import io
 import json
 import re
@@ -15,7 +16,6 @@ from typer.testing import CliRunner
 import placet
 from placet.aggregate import METHODS, Consensus
 from placet.axioms import audit
-from placet.axioms.sentences import MEANING
 from placet.cli import app
 from placet.report import Origin, consensus_page, write_consensus_page
 from placet.report.audit_section import QUESTIONS
@@ -154,7 +154,7 @@ def test_every_method_and_every_check_has_public_words():
     checks = {f.check for f in audit(ballots, "borda").findings} | {
         f.check for f in audit(two_instances(), "borda").findings
     }
-    assert all(check in QUESTIONS or check.removesuffix(" in theory") in MEANING for check in checks)
+    assert checks <= set(QUESTIONS)
 
 
 def two_instances():
@@ -171,7 +171,7 @@ def test_odd_results_have_a_page():
     table = placet.data.Scores.from_table([[0.9, 0.7], [0.8, 0.5], [0.1, 0.2]], items="xyz", tasks=["maths", "law"])
     page = consensus_page(placet.consensus(table, "mean"), table)
     parsed(page)
-    assert METHODS["mean"].words in page.replace("&#x27;", "'")
+    assert METHODS["mean"].words in html.unescape(page)
     few = Consensus(("a", "b", "c"), [0.0, 1.0, 2.0], method="m", stderr=[0.1, 0.1, 50.0])
     votes = placet.Rankings.from_orders([["a", "b", "c"]])
     assert "Bars that end at the edge of the chart extend beyond it." in consensus_page(few, votes)

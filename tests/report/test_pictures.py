@@ -1,16 +1,19 @@
 """Pictures that stand alone: they hold what they should, as XML that any reader takes; and those of the pages are whole."""
 
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import placet
-from placet.report import pictures
 
+ROOT = Path(__file__).parents[2]
+pictures = SimpleNamespace(**runpy.run_path(str(ROOT / "tools" / "pictures.py")))
 SVG = "{http://www.w3.org/2000/svg}"
-PAGES = Path(__file__).parents[2] / "docs"
+PAGES = ROOT / "docs"
 
 
 def texts(picture):
@@ -72,3 +75,7 @@ def test_every_page_shows_a_picture_that_is_there(page):
 def test_a_picture_is_written_whole(tmp_path):
     pictures.write_picture(tmp_path / "x.svg", pictures.boards_picture({"x": placet.consensus(votes(), "borda")}))
     assert texts((tmp_path / "x.svg").read_text())
+
+
+def test_grid_lines_stand_at_round_numbers():
+    assert pictures.round_numbers(-0.93, 1.2) == [-0.5, 0.0, 0.5, 1.0]

@@ -66,9 +66,14 @@ def in_html(value: object) -> str:
     return html.escape(visible_lines(str(value)))
 
 
-def each_in_html(values: Iterable[object]) -> list[str]:
-    """`in_html` of each value."""
-    return [in_html(value) for value in values]
+def visible_in_markup(value: object) -> object:
+    r"""Prepare a value for a template that escapes markup itself; markup made by the template is left as it is.
+
+    >>> visible_in_markup("<b>\u202e"), visible_in_markup(3)
+    ('<b>\\u202e', 3)
+    """
+    known = isinstance(value, int | float) or hasattr(value, "__html__")
+    return value if known else visible_lines(str(value))
 
 
 def in_sheet(text: str) -> str:

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from placet.aggregate import METHODS, Consensus
 from placet.aggregate.instances import split
@@ -10,7 +12,7 @@ from placet.axioms import Audit, AuditSet, audit
 from placet.axioms.findings import Finding
 from placet.axioms.sentences import MEANING, capitalize
 from placet.data import Comparisons, Rankings
-from placet.report.figures import TableColumn, sentences_html, table
+from placet.report.figures import TEMPLATES, Block, Figure, Sentence, TableColumn, sentences
 
 MOST_AUDITED = 500
 
@@ -25,6 +27,7 @@ QUESTIONS = {
     "sensitivity": "How many ballots would change the winner?",
     "agreement": "Do other rules agree?",
     "instances": "What was looked at?",
+    **{f"{axiom} in theory": f"Always, on any ballots: {meaning}?" for axiom, meaning in MEANING.items()},
 }
 """Check of an audit -> the question it answers, without jargon."""
 
@@ -32,18 +35,31 @@ VERDICTS = {"kept": "yes", "broken": "no", "info": ""}
 """Verdict -> the answer shown; other verdicts are shown as they are."""
 
 
-def audit_one(c: Consensus, data: object) -> str:
-    """HTML: which axioms the ranking satisfies and violates on these ballots or votes."""
-    known = c.method in METHODS
-    if not known or not isinstance(data, Rankings | Comparisons) or not 2 <= len(c.items) <= MOST_AUDITED:
-        return ""
+@dataclass(frozen=True, kw_only=True)
+class AuditTable(Figure):
+    """Questions, each with its findings: an answer and a sentence."""
+
+    template = f"{TEMPLATES}/audit.html"
+    questions: Sequence[tuple[str, Sequence[tuple[str, Sentence]]]]
+    n_findings: int
+    columns: Sequence[TableColumn] = (
+        TableColumn("question", "", "question"),
+        TableColumn("answer", "", "answer"),
+        TableColumn("in words"),
+    )
+
+
+def audit_one(c: Consensus, data: object) -> list[Block]:
+    """Which axioms the ranking satisfies and violates on these ballots or votes."""
+    if c.method not in METHODS or not isinstance(data, Rankings | Comparisons) or not 2 <= len(c.items) <= MOST_AUDITED:
+        return []
     if tuple(c.items) != tuple(data.items):
-        return ""
-    return findings_table(audit(data, c, rivals=0).findings, c.items)
+        return []
+    return [audit_table(audit(data, c, rivals=0).findings, c.items)]
 
 
-def audit_many(shown: Mapping[Hashable, Consensus], data: Rankings) -> str:
-    """HTML: which axioms the rankings of the instances shown satisfy and violate, summarized."""
+def audit_many(shown: Mapping[Hashable, Consensus], data: Rankings) -> list[Block]:
+    """Which axioms the rankings of the instances shown satisfy and violate, summarized."""
     audits = {}
     for name, part in split(data):
         c = shown.get(name)
@@ -52,26 +68,17 @@ def audit_many(shown: Mapping[Hashable, Consensus], data: Rankings) -> str:
             assert isinstance(own, Audit)
             audits[name] = own
     if not audits:
-        return ""
+        return []
     names = [*audits, *(item for own in audits.values() for item in own.consensus.items)]
-    return findings_table(AuditSet(next(iter(shown.values())).method, audits).findings, names)
+    return [audit_table(AuditSet(next(iter(shown.values())).method, audits).findings, names)]
 
 
-def question(check: str) -> str:
-    """The question that a check answers."""
-    axiom, theory, _ = check.partition(" in theory")
-    return f"Always, on any ballots: {MEANING[axiom]}?" if theory else QUESTIONS.get(check) or capitalize(check)
-
-
-def findings_table(lines: Sequence[Finding], names: Sequence[object]) -> str:
-    """A table of questions, answers and sentences; findings on the same question are grouped."""
-    rows = []
-    texts = iter(sentences_html([re.sub(r" \(epsilon [0-9.]+\)", "", line.text) for line in lines], names))
-    for check, group in groupby(lines, key=lambda line: line.check):
-        own = list(group)
-        for k, line in enumerate(own):
-            head = f'<th scope="row" rowspan="{len(own)}">{question(check)}</th>' if k == 0 else ""
-            answer = VERDICTS.get(line.verdict, line.verdict)
-            rows.append(f"<tr>{head}<td>{answer}</td><td>{next(texts)}</td></tr>")
-    columns = [TableColumn("question", "", "question"), TableColumn("answer", "", "answer"), TableColumn("in words")]
-    return table(columns, rows, "Audit", "ranking answers")
+def audit_table(findings: Sequence[Finding], names: Sequence[object]) -> AuditTable:
+    """The findings, grouped by the question they answer."""
+    texts = sentences([re.sub(r" \(epsilon [0-9.]+\)", "", one.text) for one in findings], names)
+    answers = [(one.check, (VERDICTS.get(one.verdict, one.verdict), text)) for one, text in zip(findings, texts)]
+    grouped = groupby(answers, key=itemgetter(0))
+    questions = [
+        (QUESTIONS.get(check) or capitalize(check), [answer for _, answer in group]) for check, group in grouped
+    ]
+    return AuditTable(questions=questions, n_findings=len(findings))

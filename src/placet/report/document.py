@@ -7,32 +7,19 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import placet
-from placet.io.escaping import in_html
 from placet.io.files import writing
+from placet.io.output.markup import render
 from placet.io.tables.tables import write_table
-from placet.report import figures
-from placet.report.script import SCRIPT
-from placet.report.style import CSS, PAGE_CSS
+from placet.report.figures import TEMPLATES, Facts, Lead, Sections
 
-STYLE = CSS + PAGE_CSS
-
-Sections = list[tuple[str, str]]
-"""Headings and HTML; a section without text is omitted."""
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-POLICY = (
-    "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; "
-    f"style-src-attr 'unsafe-inline'; style-src-elem {_hash(STYLE)}; script-src {_hash(SCRIPT)}"
-)
-"""Content security policy: the page may apply its own style sheet, run its own script, and fetch nothing."""
+STATIC = Path(__file__).parent / "static"
+TYPES = {"csv": "text/csv", "json": "application/json"}
 
 
 @dataclass(frozen=True)
@@ -67,40 +54,53 @@ def now() -> str:
     return at.strftime("%Y-%m-%d %H:%M UTC")
 
 
-def document(title: str, lead: str, sections: Sections, origin: Origin | None, files: Mapping[str, bytes]) -> str:
-    """HTML of the page; ``files`` are the downloads it embeds, by name."""
-    made = [*(origin.facts() if origin is not None else ()), ("made by", f"Placet {placet.__version__}")]
-    sections = [*sections, ("How it was made", figures.key_values(made, code=("command",)))]
-    body = "".join(f"<section><h2>{in_html(head)}</h2>{text}</section>" for head, text in sections if text)
-    date = f'<p class="soft">{in_html(origin.date)}</p>' if origin is not None and origin.date else ""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{in_html(title)}</title><style>{STYLE}</style></head><body><main>"
-        f"<h1>{in_html(title)}</h1>{date}{lead}{_downloads(files)}{body}"
-        f"<footer>Placet {placet.__version__}</footer></main><script>{SCRIPT}</script></body></html>\n"
+@cache
+def shared_style() -> str:
+    """The style sheet that the page shares with the studio."""
+    return (STATIC / "shared.css").read_text(encoding="utf-8")
+
+
+@cache
+def _own_parts() -> dict[str, str]:
+    """Style sheet, script, and the content security policy that allows these two and nothing else."""
+    style = shared_style() + (STATIC / "page.css").read_text(encoding="utf-8")
+    script = (STATIC / "page.js").read_text(encoding="utf-8")
+    of_style, of_script = (b64encode(sha256(text.encode()).digest()).decode() for text in (style, script))
+    policy = (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; "
+        f"style-src-attr 'unsafe-inline'; style-src-elem 'sha256-{of_style}'; script-src 'sha256-{of_script}'"
+    )
+    return {"style": style, "script": script, "policy": policy}
+
+
+def document(
+    title: str,
+    lead: Lead,
+    sections: Sections,
+    origin: Origin | None,
+    about: Mapping[str, object],
+    frame: Any,
+) -> str:
+    """HTML of the page; the Polars ``frame`` can be downloaded from it, with the metadata ``about``."""
+    facts = origin.facts() if origin is not None else []
+    made = Facts(facts=[*facts, ("made by", f"Placet {placet.__version__}")], code=("command",))
+    files = _data_files(frame, {"title": title, **about, **dict(facts)})
+    return render(
+        f"{TEMPLATES}/page.html",
+        title=title,
+        date="" if origin is None else origin.date,
+        lead=lead,
+        files=[(name, TYPES[name.rpartition(".")[2]], b64encode(content).decode()) for name, content in files.items()],
+        sections=[*sections, ("How it was made", [made])],
+        **_own_parts(),
     )
 
 
-def _downloads(files: Mapping[str, bytes]) -> str:
-    if not files:
-        return ""
-    kinds = {"csv": "text/csv", "json": "application/json"}
-    links = [
-        f'<a download="{in_html(name)}" href="data:{kinds[name.rsplit(".", 1)[1]]};charset=utf-8;base64,'
-        f'{b64encode(content).decode()}">{in_html(name)}</a>'
-        for name, content in files.items()
-    ]
-    return f"<p>Data to download, with all digits: {', '.join(links)}.</p>"
-
-
-def data_files(frame: Any, about: Mapping[str, object]) -> dict[str, bytes]:
+def _data_files(frame: Any, about: Mapping[str, object]) -> dict[str, bytes]:
     """A Polars frame as CSV, and as JSON together with the metadata ``about``."""
     table = io.BytesIO()
     write_table(table, frame.to_dict(), "csv")
-    rows = frame.to_dicts()
-    text = json.dumps({**about, "ranking": rows}, default=str, ensure_ascii=False, indent=1)
+    text = json.dumps({**about, "ranking": frame.to_dicts()}, default=str, ensure_ascii=False, indent=1)
     return {"ranking.csv": table.getvalue(), "ranking.json": text.encode("utf-8", "replace")}
 
 

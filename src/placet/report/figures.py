@@ -1,225 +1,157 @@
-"""Figures of the report as HTML tables and inline SVG."""
+"""What the figures of a page hold: plain numbers, names and texts; each record says which template draws it."""
 
 import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from placet.data.arrays import Floats, Ints
-from placet.io.escaping import each_in_html, in_html
-from placet.io.output.numbers import (
-    aligned_numbers,
-    counts,
-    decimals_for,
-    decimals_of,
-    fact_text,
-    number,
-    percent,
-    with_decimals,
-)
+from placet.data.arrays import Floats
+from placet.io.output.numbers import percents
 
-__all__ = ["League", "TableColumn", "fact_text", "heat_map", "key_values", "league", "number", "rank_strips", "table"]
+TEMPLATES = "report/templates"
 
-MOST_ON_SCREEN = 40
-"""Number of rows beyond which a table scrolls in its own box."""
-
-
-def name_html(name: object) -> str:
-    """HTML of a name in any writing direction, isolated so as not to reorder the surrounding text."""
-    return f"<bdi>{in_html(name)}</bdi>"
-
-
-def names_html(names: Iterable[object]) -> list[str]:
-    """`name_html` for a column of names."""
-    return [f"<bdi>{text}</bdi>" for text in each_in_html(names)]
-
-
-def sentences_html(texts: Sequence[str], names: Iterable[object]) -> list[str]:
-    """HTML of sentences in which right-to-left ``names`` are isolated from the surrounding text."""
-    turned = {str(name) for name in names if any(unicodedata.bidirectional(c) in ("R", "AL") for c in str(name))}
-    sentences = each_in_html(texts)
-    if not turned:
-        return sentences
-    longest_first: list[str] = sorted(turned, key=len, reverse=True)
-    pattern = "|".join(re.escape(name) for name in each_in_html(longest_first))
-    return [re.sub(f"({pattern})", r"<bdi>\1</bdi>", sentence) for sentence in sentences]
+Sentence = tuple[str, ...]
+"""Pieces of a sentence; every second one is a name, which is isolated so as not to reorder the surrounding text."""
 
 
 class TableColumn(NamedTuple):
-    """A column: its heading (HTML), how the script sorts it ("text", "up" or "down" initially, "" not at all), the CSS
-    class of its heading, and its fixed width in digits (0: share the remaining width)."""
+    """A column: its heading, how the script sorts it ("text", "up" or "down" initially, "" not at all), its CSS class,
+    its fixed width in digits (0: share the remaining width), and in place of a heading the two ends of its scale."""
 
     head: str
     sort: str = ""
     style: str = ""
     width: float = 0
+    ends: tuple[str, str] | None = None
 
 
-def table(
-    columns: Sequence[TableColumn], rows: Sequence[str], label: str, kind: str = "ranking", last: float = 0
-) -> str:
-    """An HTML table with headings, in its own scrolling box if it is wide or long.
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure of the page; ``left_out`` says what it does not show."""
 
-    If a column is sortable, the script of the page adds buttons, and a search over the row headings.
-    ``last`` is the width, in digits, of the last of three columns on a phone.
-    """
-    sortable = " sortable" if any(column.sort for column in columns) else ""
-    heads = []
-    for column in columns:
-        told = f' data-sort="{column.sort}"' if column.sort else ""
-        style = f' class="{column.style}"' if column.style else ""
-        width = f' style="width:{column.width + 2:.1f}ch"' if column.width else ""
-        heads.append(f'<th scope="col"{style}{told}{width}>{column.head}</th>')
-    phone = f' style="--last:{last:.1f}ch"' if last else ""
-    tall = " tall" if len(rows) > MOST_ON_SCREEN else ""
-    return (
-        f'<div class="wide{tall}" tabindex="0" role="region" aria-label="{in_html(label)}">'
-        f'<table class="{kind}{sortable}"{phone}><thead><tr>{"".join(heads)}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    template: ClassVar[str]
+    left_out: str = ""
 
 
-class League(NamedTuple):
-    """The columns of a ranking table: arrays over items, best first, or None if the method does not provide them."""
+Block = str | Figure
+"""A part of a section: a paragraph, or a figure."""
 
+Sections = list[tuple[str, Sequence[Block]]]
+"""Headings and what stands below them; a section without blocks is omitted."""
+
+
+class Lead(NamedTuple):
+    """The first paragraph: what it stresses, and the rest."""
+
+    strong: Sentence
+    rest: Sentence
+
+
+Cell = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Figure):
+    """Rows of texts.  A pair in a column of numbers is a number and a remark; a tuple elsewhere is a `Sentence`."""
+
+    template = f"{TEMPLATES}/table.html"
+    label: str
+    columns: Sequence[TableColumn]
+    rows: Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts(Figure):
+    """Names and facts; those named in ``code`` are set as code."""
+
+    template = f"{TEMPLATES}/facts.html"
+    facts: Sequence[tuple[str, object]]
+    code: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notes(Figure):
+    """A list of sentences."""
+
+    template = f"{TEMPLATES}/notes.html"
+    notes: Sequence[Sentence]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wins(Figure):
+    """A square of cells, each a text, the side that wins more often ("up": the row), and by how much (0 to 1)."""
+
+    template = f"{TEMPLATES}/wins.html"
+    label: str
     names: Sequence[Hashable]
-    scores: Floats
-    ranks: Ints
-    stderr: Floats | None = None
-    low: Floats | None = None
-    high: Floats | None = None
-    best: Ints | None = None
-    worst: Ints | None = None
-    tier: Ints | None = None
-    support: Floats | None = None
+    rows: Sequence[Sequence[tuple[str, str, str]]]
 
 
-def league(rows: League, label: str, level: float = 0.95) -> str:
-    """A ranking table: rank, rank interval, tier, name, a dot at the score with its interval as a bar, the numbers, and
-    the support.  A line separates the tiers."""
-    n = len(rows.names)
-    decimals = [decimals_of(rows.scores)] * n if rows.stderr is None else decimals_for(rows.stderr)
-    score = aligned_numbers(rows.scores, decimals)
-    support = None if rows.support is None else counts(rows.support)
-    left, right = _axis(rows)
-    cells = [[f'<td class="num place">{rank}</td>' for rank in rows.ranks.tolist()]]
-    columns = [TableColumn("rank", "up", "num place", max(4, 1.2 * len(str(rows.ranks.max()))))]
-    if rows.best is not None and rows.worst is not None:
-        spans = [str(a) if a == b else f"{a}–{b}" for a, b in zip(rows.best.tolist(), rows.worst.tolist())]
-        cells.append([f'<td class="rank soft span">{text}</td>' for text in spans])
-        columns.append(TableColumn("could be", "up", "span", 0.95 * _widest(spans, "could be")))
-    if rows.tier is not None:
-        cells.append([f'<td class="num tier">{tier}</td>' for tier in rows.tier.tolist()])
-        columns.append(TableColumn("tier", "up", "num tier", 3.5))
-    cells.append([f'<th scope="row" class="name">{name}</th>' for name in names_html(rows.names)])
-    columns.append(TableColumn("item", "text", "name"))
-    cells.append([_bar(rows, k, left, right) for k in range(n)])
-    places = max(decimals_of(np.array([left, right]), 3), 0)
-    axis = "".join(f"<span>{with_decimals(end, places)}</span>" for end in (left, right))
-    ends = f'<span class="ends">{axis}</span>'
-    columns.append(TableColumn(ends, "", "plot"))
-    cells.append([f'<td class="num score">{text}</td>' for text in score])
-    columns.append(TableColumn("score", "down", "num score", 1.2 * _widest(score, "")))
-    if rows.low is not None and rows.high is not None:
-        ends_of = [f"{with_decimals(a, d)} to {with_decimals(b, d)}" for a, b, d in zip(rows.low, rows.high, decimals)]
-        cells.append([f'<td class="num soft between">{text}</td>' for text in ends_of])
-        columns.append(TableColumn(f"{level:.0%} interval", "", "num between", 0.95 * _widest(ends_of, "")))
-    if support is not None:
-        cells.append([f'<td class="num support">{text}</td>' for text in support])
-        columns.append(TableColumn("support", "down", "num support", max(8, 1.2 * _widest(support, ""))))
-    tier = rows.tier
-    starts = [tier is not None and (k == 0 or tier[k] != tier[k - 1]) for k in range(n)]
-    lines = [
-        f"<tr{' class=starts' if start else ''}>{''.join(parts)}</tr>" for start, parts in zip(starts, zip(*cells))
-    ]
-    last = max(_widest(score, "score"), 0.9 * _widest(support or [], "support"))
-    return table(columns, lines, label, "league", last + 1)
+@dataclass(frozen=True, kw_only=True)
+class RankStrips(Figure):
+    """Name, most probable rank, its probability, and (rank, depth of color, probability) of each possible rank."""
+
+    template = f"{TEMPLATES}/rank_strips.html"
+    columns: Sequence[TableColumn]
+    rows: Sequence[tuple[Hashable, int, str, Sequence[tuple[int, str, str]]]]
+    n_ranks: int
 
 
-def is_clipped(rows: League) -> bool:
-    """Whether some interval extends beyond the chart."""
-    left, right = _axis(rows)
-    return rows.low is not None and rows.high is not None and bool((rows.low < left).any() or (rows.high > right).any())
+def best_of(n: int, most: int) -> str:
+    """What a figure of the best ``most`` of ``n`` items leaves out."""
+    return f"The best {most:,} of {n:,} items are shown." if n > most else ""
 
 
-def _axis(rows: League) -> tuple[float, float]:
-    """The range of the chart: all scores, and intervals, clipped lest a few very long ones dwarf the others."""
-    left, right = float(np.min(rows.scores)), float(np.max(rows.scores))
-    if rows.low is not None and rows.high is not None:
-        room = max(0.25 * (right - left), 1.5 * float(np.median(rows.high - rows.low)))
-        left, right = max(left - room, float(rows.low.min())), min(right + room, float(rows.high.max()))
-    return (left, right) if left < right else (left - 1.0, right + 1.0)
+def listed(names: Sequence[object], more: int = 0) -> Sentence:
+    """Names as an enumeration, and how many more there are.
+
+    >>> "".join(listed(["a", "b", "c"])), "".join(listed(["a", "b"], more=2))
+    ('a, b and c', 'a, b and 2 more')
+    """
+    pieces = [""]
+    for k, name in enumerate(names):
+        pieces[-1] = "" if k == 0 else " and " if k == len(names) - 1 and not more else ", "
+        pieces += [str(name), ""]
+    return (*pieces[:-1], f" and {more:,} more" if more else "")
 
 
-def _bar(rows: League, k: int, left: float, right: float) -> str:
-    place = lambda value: 100 * min(max((float(value) - left) / (right - left), 0.0), 1.0)  # noqa: E731
-    bar = ""
-    if rows.low is not None and rows.high is not None:
-        a, b = place(rows.low[k]), place(rows.high[k])
-        bar = f'<i style="left:{a:.1f}%;width:{b - a:.1f}%"></i>'
-    return f'<td class="plot">{bar}<b style="left:{place(rows.scores[k]):.1f}%"></b></td>'
+def sentences(texts: Iterable[str], names: Iterable[object]) -> list[Sentence]:
+    """Sentences in which right-to-left ``names`` are isolated from the surrounding text."""
+    turned = {str(name) for name in names if any(unicodedata.bidirectional(c) in ("R", "AL") for c in str(name))}
+    if not turned:
+        return [(text,) for text in texts]
+    pattern = "|".join(re.escape(name) for name in sorted(turned, key=len, reverse=True))
+    return [tuple(re.split(f"({pattern})", text)) for text in texts]
 
 
-def _widest(texts: Sequence[str], head: str) -> int:
-    return max(len(head), *(len(text) for text in texts)) if texts else len(head)
-
-
-def heat_map(names: Sequence[object], table: Floats, label: str) -> str:
-    """Square table of probabilities that the row beats the column; the color shows which of the two wins more often."""
-    caption, *texts = each_in_html([label, *names])
-    head = "".join(f'<th class="tilt" scope="col" title="{name}"><span><bdi>{name}</bdi></span></th>' for name in texts)
+def wins(names: Sequence[Hashable], probability: Floats, label: str, left_out: str) -> Wins:
+    """Probabilities that the row beats the column, in percent."""
+    total = probability + probability.T
+    lead = np.divide(probability - probability.T, total, out=np.zeros_like(total), where=total > 0)
     rows = []
-    for k, name in enumerate(texts):
-        cells = "".join(_cell(win, loss) for win, loss in zip(table[k], table[:, k]))
-        rows.append(f'<tr><th scope="row"><bdi>{name}</bdi></th>{cells}</tr>')
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="Who beats whom"><table class="heat">'
-        f"<caption>{caption}</caption>"
-        f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    for k, (chances, leads) in enumerate(zip(probability.tolist(), lead.tolist())):
+        texts = ["<1" if 0 < p < 0.005 else ">99" if 0.995 <= p < 1 else f"{100 * p:.0f}" for p in chances]
+        texts[k] = ""
+        rows.append([(text, "up" if by >= 0 else "down", f"{abs(by):.2f}") for text, by in zip(texts, leads)])
+    return Wins(label=label, names=names, rows=rows, left_out=left_out)
 
 
-def _cell(win: float, loss: float) -> str:
-    if np.isnan(win):
-        return "<td></td>"
-    lead = (win - loss) / (win + loss) if win + loss > 0 else 0.0
-    side = "up" if lead >= 0 else "down"
-    text = "&lt;1" if 0 < win < 0.005 else "&gt;99" if 0.995 <= win < 1 else f"{100 * win:.0f}"
-    return f'<td class="{side}" style="--p:{abs(lead):.2f}">{text}</td>'
-
-
-def rank_strips(names: Sequence[object], probability: Floats) -> str:
-    """A strip of the possible ranks of each item, darker where more probable."""
-    n = probability.shape[1]
+def rank_strips(names: Sequence[Hashable], probability: Floats) -> RankStrips:
+    """The probabilities of ranks; ranks of less than 0.5% are left out."""
     rows = []
-    for name, row in zip(names_html(names), probability):
-        shown = np.flatnonzero(row >= 0.005)
-        marks = "".join(
-            f'<rect x="{k}" width="1" y="0" height="10" style="--p:{row[k]:.3f}">'
-            f"<title>rank {k + 1}: {percent(row[k])}</title></rect>"
-            for k in shown
-        )
-        likely = int(np.argmax(row)) + 1
-        rows.append(
-            f'<tr><th scope="row">{name}</th><td class="plot"><svg viewBox="0 0 {n} 10" '
-            f'preserveAspectRatio="none" class="strip" role="img" aria-label="most probable rank {likely}">'
-            f'{marks}</svg></td><td class="num">{likely}</td><td class="num">{percent(row[likely - 1])}</td></tr>'
-        )
-    head = [
+    for name, row in zip(names, probability.tolist()):
+        texts = percents(row)
+        marks = [(k + 1, f"{p:.3f}", text) for k, (p, text) in enumerate(zip(row, texts)) if p >= 0.005]
+        likely = row.index(max(row))
+        rows.append((name, likely + 1, texts[likely], marks))
+    n_ranks = probability.shape[1]
+    columns = [
         TableColumn("item", "text"),
-        TableColumn(f'<span class="ends"><span>rank 1</span><span>{n}</span></span>', "", "plot"),
+        TableColumn("", "", "plot", ends=("rank 1", str(n_ranks))),
         TableColumn("most probable", "up", "num"),
         TableColumn("probability", "down", "num"),
     ]
-    return table(head, rows, "How sure the ranks are", "ranking strips")
-
-
-def key_values(pairs: Sequence[tuple[str, object]], code: Sequence[str] = ()) -> str:
-    """A two-column table of facts; those named in ``code`` are set as code."""
-    rows = []
-    heads, texts = each_in_html(key for key, _ in pairs), each_in_html([fact_text(fact) for _, fact in pairs])
-    for (key, _), head, text in zip(pairs, heads, texts):
-        rows.append(f'<tr><th scope="row">{head}</th><td>{f"<code>{text}</code>" if key in code else text}</td></tr>')
-    return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'
+    return RankStrips(columns=columns, rows=rows, n_ranks=n_ranks)

@@ -5,12 +5,11 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from placet.aggregate import Consensus, ConsensusSet
+from placet.aggregate.method_table import record_of
 from placet.aggregate.result.slices import compare_slices
-from placet.io.escaping import in_html
 from placet.io.output.numbers import number
-from placet.report.document import Origin, Sections, data_files, document, write_page
-from placet.report.figures import TableColumn, name_html, table
-from placet.report.method_words import method_words
+from placet.report.document import Origin, document, write_page
+from placet.report.figures import Block, Cell, Lead, Notes, Sections, Table, TableColumn
 
 MOST_ROWS = 5000
 MOST_SLICES = 30
@@ -21,30 +20,15 @@ def slices_page(
 ) -> str:
     """HTML of one self-contained page with at most 5,000 items and 30 slices; it says if any are omitted."""
     frame = compare_slices(found, level)
-    shown = list(found)[:MOST_SLICES]
-    places = {name: {str(item): k for k, item in enumerate(found[name].items)} for name in shown}
-    rows = [_row(row, shown, found, places, level) for row in frame.head(MOST_ROWS).iter_rows(named=True)]
-    columns = [TableColumn("item", "text"), *(TableColumn(name_html(name), "up", "num") for name in shown)]
-    columns += [TableColumn("p", "up", "num"), TableColumn("differs", "text")]
-    words = (
-        f"<p>In brackets: the ranks compatible with the data ({level:.0%} confidence for all items together). Items "
-        "are listed by their mean rank; p is the chance of differences between slices as large as these if there were "
-        "none.</p>"
-    )
-    cut = [f"The first {MOST_ROWS:,} of {len(frame):,} items are shown."] if len(frame) > MOST_ROWS else []
-    cut += [f"The first {MOST_SLICES} of {len(found):,} slices are shown."] if len(found) > MOST_SLICES else []
-    left_out = f'<p class="soft">{" ".join(cut)}</p>' if cut else ""
-    method = f"<p>{in_html(words)}</p>" if (words := method_words(found.method)) else ""
-    notes = "".join(f"<li>{in_html(note)}</li>" for note in found.notes)
+    heading = f"Ranks by {found.by}"
     sections: Sections = [
-        (f"Ranks by {found.by}", words + table(columns, rows, f"Ranks by {found.by}") + left_out),
-        ("Slices", _slices(found)),
-        ("What to know", f"<ul>{notes}</ul>" if notes else ""),
-        ("Method", method),
+        (heading, _ranks(found, frame, level, heading)),
+        ("Slices", [_slices(found)]),
+        ("What to know", [Notes(notes=[(note,) for note in found.notes])] if found.notes else []),
+        ("Method", [words] if (words := record_of(found.method).words) else []),
     ]
-    about = {"title": title, "method": found.method, "by": found.by, "level": level, "notes": list(found.notes)}
-    files = data_files(found.to_frame(level), about | (dict(origin.facts()) if origin is not None else {}))
-    return document(title, _lead(found, frame, level), sections, origin, files)
+    about = {"method": found.method, "by": found.by, "level": level, "notes": list(found.notes)}
+    return document(title, _lead(found, frame, level), sections, origin, about, found.to_frame(level))
 
 
 def write_slices_page(path: str | os.PathLike[str], found: ConsensusSet, **options: Any) -> None:
@@ -52,16 +36,31 @@ def write_slices_page(path: str | os.PathLike[str], found: ConsensusSet, **optio
     write_page(path, slices_page(found, **options))
 
 
-def _lead(found: ConsensusSet, frame: Any, level: float) -> str:
-    by = name_html(found.by)
+def _lead(found: ConsensusSet, frame: Any, level: float) -> Lead:
+    by = str(found.by)
     if not frame["p"].count():
-        return f'<p class="lead">One board for each of the {len(found):,} values of {by}.</p>'
+        return Lead((), (f"One board for each of the {len(found):,} values of ", by, "."))
     differ = int(frame["differs"].fill_null(False).sum())
     who = f"{differ:,} of {len(frame):,} items rank" if differ else "No item ranks"
-    return (
-        f'<p class="lead"><strong>{who}</strong> differently between the {len(found):,} values of {by} '
-        f"beyond chance ({level:.0%}, all items at once).</p>"
+    start = f" differently between the {len(found):,} values of "
+    return Lead((who,), (start, by, f" beyond chance ({level:.0%}, all items at once)."))
+
+
+def _ranks(found: ConsensusSet, frame: Any, level: float, label: str) -> list[Block]:
+    """The rank of every item in every slice, and whether they differ."""
+    shown = list(found)[:MOST_SLICES]
+    places = {name: {str(item): k for k, item in enumerate(found[name].items)} for name in shown}
+    rows = [_row(row, shown, found, places, level) for row in frame.head(MOST_ROWS).iter_rows(named=True)]
+    columns = [TableColumn("item", "text"), *(TableColumn(str(name), "up", "num") for name in shown)]
+    columns += [TableColumn("p", "up", "num"), TableColumn("differs", "text")]
+    words = (
+        f"In brackets: the ranks compatible with the data ({level:.0%} confidence for all items together). Items "
+        "are listed by their mean rank; p is the chance of differences between slices as large as these if there were "
+        "none."
     )
+    cut = [f"The first {MOST_ROWS:,} of {len(frame):,} items are shown."] if len(frame) > MOST_ROWS else []
+    cut += [f"The first {MOST_SLICES} of {len(found):,} slices are shown."] if len(found) > MOST_SLICES else []
+    return [words, Table(label=label, columns=columns, rows=rows, left_out=" ".join(cut))]
 
 
 def _row(
@@ -70,40 +69,30 @@ def _row(
     found: ConsensusSet,
     places: Mapping[Hashable, Mapping[str, int]],
     level: float,
-) -> str:
-    cells = []
-    for name in shown:
-        k = places[name].get(row["item"])
-        cells.append(f'<td class="num">{"" if k is None else _place(found[name], k, level)}</td>')
+) -> list[Cell]:
+    cells = [_place(found[name], places[name].get(row["item"]), level) for name in shown]
     said = "" if row["differs"] is None else "yes" if row["differs"] else "no"
-    p = "" if row["p"] is None else number(row["p"], 2) if row["p"] >= 0.001 else "&lt; 0.001"
-    return (
-        f'<tr><th scope="row">{name_html(row["item"])}</th>{"".join(cells)}<td class="num">{p}</td><td>{said}</td></tr>'
-    )
+    p = "" if row["p"] is None else number(row["p"], 2) if row["p"] >= 0.001 else "< 0.001"
+    return [row["item"], *cells, p, said]
 
 
-def _place(board: Consensus, k: int, level: float) -> str:
-    """An item's rank and its rank interval."""
-    text = str(board.ranks[k])
-    if board.stderr is not None:
-        low, high = board.rank_interval(level)
-        text += f' <span class="soft">({low[k]}–{high[k]})</span>' if low[k] < high[k] else ""
-    return text
+def _place(board: Consensus, k: int | None, level: float) -> Cell:
+    """An item's rank and its rank interval; nothing where it was not ranked."""
+    if k is None:
+        return ""
+    if board.stderr is None:
+        return str(board.ranks[k])
+    low, high = board.rank_interval(level)
+    return str(board.ranks[k]), f"({low[k]}–{high[k]})" if low[k] < high[k] else ""
 
 
-def _slices(found: ConsensusSet) -> str:
+def _slices(found: ConsensusSet) -> Table:
     """A table of the slices: items, support and winner."""
-    rows = []
+    rows: list[list[Cell]] = []
     for name, board in found.items():
         support = "" if board.support is None or not len(board.support) else number(float(board.support.mean()), 3)
-        first = name_html(board.items[board.order[0]]) if len(board.items) else ""
-        rows.append(
-            f'<tr><th scope="row">{name_html(name)}</th><td class="num">{len(board.items):,}</td>'
-            f'<td class="num">{support}</td><td>{first}</td></tr>'
-        )
-    heads = [
-        TableColumn("slice", "text"),
-        TableColumn("items", "down", "num"),
-        TableColumn("mean support of an item", "down", "num"),
-    ]
-    return table([*heads, TableColumn("first", "text")], rows, "Slices")
+        first = ("", str(board.items[board.order[0]])) if len(board.items) else ""
+        rows.append([str(name), f"{len(board.items):,}", support, first])
+    columns = [TableColumn("slice", "text"), TableColumn("items", "down", "num")]
+    columns += [TableColumn("mean support of an item", "down", "num"), TableColumn("first", "text")]
+    return Table(label="Slices", columns=columns, rows=rows)

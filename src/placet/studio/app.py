@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from placet.report.style import CSS
+from placet.report.document import shared_style
 from placet.studio.jobs import Jobs
 from placet.studio.pages import HERE, page
 from placet.studio.polls import Desk
@@ -80,7 +80,7 @@ def application(
 
 
 async def _report_style(request: Request) -> Response:
-    return PlainTextResponse(CSS, media_type="text/css")
+    return PlainTextResponse(shared_style(), media_type="text/css")
 
 
 async def _error_response(request: Request, error: Exception) -> Response:

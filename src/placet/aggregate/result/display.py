@@ -1,17 +1,19 @@
 """Display of a consensus: a table with bars in a notebook, or a matplotlib chart."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy
 
-from placet.io.escaping import in_html
+from placet.io.output.markup import render
 from placet.io.output.numbers import with_error
 
 if TYPE_CHECKING:
     from placet.aggregate.result.difference import Difference
     from placet.aggregate.result.result import Consensus, ConsensusSet
 
+TEMPLATES = "aggregate/result/templates"
 MOST_ROWS = 30
 MOST_BOARDS, ROWS_OF_MANY, MOST_AXES = 20, 10, 6
 """Maximum number of boards of a set in a notebook, of rows in each, and of boards in a chart."""
@@ -19,80 +21,73 @@ MOST_BOARDS, ROWS_OF_MANY, MOST_AXES = 20, 10, 6
 LEVEL = 0.95
 
 
+class Board(NamedTuple):
+    """What a notebook shows: rows of ranks, name, whether it is stressed, the bar (start, width and tick in percent,
+    and the place of zero if it is drawn), and the estimate."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[tuple[str, str, bool, tuple[float, ...] | None, str]]
+    notes: Sequence[str]
+
+
 def html_table(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS) -> str:
-    """The best items as an HTML table: rank, item, a bar for the interval with a tick at the score, and the number.
-
-    Colors are inherited from the page, so it is readable in light and dark notebooks.
-    """
-    chosen = c.order[:most]
-    if not len(chosen):
-        return f"<p>{in_html(repr(c))}</p>"
-    known = c.stderr is not None
-    low, high = c.interval(level) if known else (c.scores, c.scores)
-    best, worst = c.rank_interval(level) if known else (c.ranks, c.ranks)
-    left = float(low[chosen].min())
-    width = (float(high[chosen].max()) - left) or 1.0
-    rows = []
-    for k in chosen.tolist():
-        a, b, at = (100 * (value - left) / width for value in (low[k], high[k], c.scores[k]))
-        bar = _bar(a, b, at)
-        span = f" ({best[k]}–{worst[k]})" if best[k] < worst[k] else ""
-        rows.append(
-            f"<tr><td>{c.ranks[k]}{span}</td><td>{in_html(c.items[k])}</td><td>{bar}</td>"
-            f"<td>{_estimate(float(c.scores[k]), float(c.stderr[k]) if c.stderr is not None else None)}</td></tr>"
-        )
-    more = f", the best {most} of {len(c.items):,} items" if len(c.items) > most else ""
-    notes = "".join(f"<li>{in_html(note)}</li>" for note in c.notes)
-    about = f"{in_html(c.method)}{more}" + (f"; bars are {level:.0%} intervals" if known else "")
-    return (
-        f"<table><caption>{about}</caption><thead><tr><th>rank</th><th>item</th><th></th><th>score</th></tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>" + (f"<ul>{notes}</ul>" if notes else "")
-    )
-
-
-def _bar(a: float, b: float, at: float, zero: float | None = None) -> str:
-    """SVG bar from a to b with a tick at ``at``, all in 0..100; ``zero``: position of a vertical line."""
-    line = "" if zero is None else f'<rect x="{zero - 0.15:.2f}" width=".3" y="0" height="10" opacity=".5"/>'
-    return (
-        f'<svg viewBox="-1 0 102 10" preserveAspectRatio="none" width="220" height="12" fill="currentColor">{line}'
-        f'<rect x="{a:.2f}" width="{max(b - a, 0.3):.2f}" y="3.5" height="3" opacity=".35"/>'
-        f'<rect x="{at - 0.4:.2f}" width=".8" y="1" height="8"/></svg>'
-    )
-
-
-def html_changes(d: "Difference", most: int = MOST_ROWS) -> str:
-    """HTML table of ranks on both boards, and a bar for the interval of each change; those beyond chance are bold."""
-    rows, shown = [], d.to_frame().head(most).to_dicts()
-    z = -scipy.special.ndtri((1 - d.level) / 2)
-    ends = [(row["change"] - z * row["stderr"], row["change"] + z * row["stderr"]) for row in shown if row["stderr"]]
-    left, right = min((low for low, _ in ends), default=0.0), max((high for _, high in ends), default=1.0)
-    left, right = min(left, 0.0), max(right, 0.0)
-    at = lambda value: 100 * (value - left) / ((right - left) or 1.0)  # noqa: E731
-    for row in shown:
-        bar = text = ""
-        if row["stderr"]:
-            low, high = row["change"] - z * row["stderr"], row["change"] + z * row["stderr"]
-            bar, text = _bar(at(low), at(high), at(row["change"]), at(0.0)), _estimate(row["change"], row["stderr"])
-        name = f"<b>{in_html(row['item'])}</b>" if row["beyond_chance"] else in_html(row["item"])
-        ranks = " → ".join("" if rank is None else str(rank) for rank in (row["rank_a"], row["rank_b"]))
-        rows.append(f"<tr><td>{ranks}</td><td>{name}</td><td>{bar}</td><td>{text}</td></tr>")
-    notes = "".join(f"<li>{in_html(note)}</li>" for note in d.notes)
-    return (
-        f"<table><caption>changes, with {d.level:.0%} intervals; bold: beyond chance</caption><thead><tr><th>ranks</th>"
-        f"<th>item</th><th></th><th>change</th></tr></thead><tbody>{''.join(rows)}</tbody></table><ul>{notes}</ul>"
-    )
+    """The best items as an HTML table: rank, item, a bar for the interval with a tick at the score, and the number."""
+    return render(f"{TEMPLATES}/notebook_board.html", board=_board(c, level, most))
 
 
 def html_tables(many: "ConsensusSet", level: float = LEVEL) -> str:
     """The first boards of a set as collapsible HTML tables of their best items; the first one is expanded."""
     shown = list(many.items())[:MOST_BOARDS]
-    parts = [
-        f"<details{' open' if k == 0 else ''}><summary>{in_html(many.by)} {in_html(name)}</summary>"
-        f"{html_table(c, level, ROWS_OF_MANY)}</details>"
-        for k, (name, c) in enumerate(shown)
-    ]
-    more = f"<p>the first {len(shown)} of {len(many):,}</p>" if len(shown) < len(many) else ""
-    return f"<p>{in_html(repr(many))}</p>{''.join(parts)}{more}"
+    boards = [(f"{many.by} {name}", _board(c, level, ROWS_OF_MANY)) for name, c in shown]
+    more = f"the first {len(shown)} of {len(many):,}" if len(shown) < len(many) else ""
+    return render(f"{TEMPLATES}/notebook_boards.html", said=repr(many), boards=boards, more=more)
+
+
+def _board(c: "Consensus", level: float, most: int) -> Board:
+    chosen = c.order[:most]
+    if not len(chosen):
+        return Board(repr(c), (), (), c.notes)
+    known = c.stderr is not None
+    low, high = c.interval(level) if known else (c.scores, c.scores)
+    best, worst = c.rank_interval(level) if known else (c.ranks, c.ranks)
+    left, right = float(low[chosen].min()), float(high[chosen].max())
+    rows = []
+    for k in chosen.tolist():
+        span = f" ({best[k]}–{worst[k]})" if best[k] < worst[k] else ""
+        text = _estimate(float(c.scores[k]), float(c.stderr[k]) if c.stderr is not None else None)
+        mark = _bar(float(low[k]), float(high[k]), float(c.scores[k]), left, right)
+        rows.append((f"{c.ranks[k]}{span}", str(c.items[k]), False, mark, text))
+    more = f", the best {most} of {len(c.items):,} items" if len(c.items) > most else ""
+    caption = f"{c.method}{more}" + (f"; bars are {level:.0%} intervals" if known else "")
+    return Board(caption, ("rank", "item", "", "score"), rows, c.notes)
+
+
+def html_changes(d: "Difference", most: int = MOST_ROWS) -> str:
+    """HTML table of ranks on both boards, and a bar for the interval of each change; those beyond chance are bold."""
+    shown = d.to_frame().head(most).to_dicts()
+    z = -float(scipy.special.ndtri((1 - d.level) / 2))
+    ends = [row["change"] + sign * z * row["stderr"] for row in shown if row["stderr"] for sign in (-1, 1)]
+    left, right = min([0.0, *ends]), max([0.0, *ends])
+    rows = []
+    for row in shown:
+        mark, text = None, ""
+        if row["stderr"]:
+            change, reach = row["change"], z * row["stderr"]
+            mark = (*_bar(change - reach, change + reach, change, left, right), _bar(0.0, 0.0, 0.0, left, right)[2])
+            text = _estimate(change, row["stderr"])
+        ranks = " → ".join("" if rank is None else str(rank) for rank in (row["rank_a"], row["rank_b"]))
+        rows.append((ranks, str(row["item"]), bool(row["beyond_chance"]), mark, text))
+    caption = f"changes, with {d.level:.0%} intervals; bold: beyond chance"
+    return render(
+        f"{TEMPLATES}/notebook_board.html", board=Board(caption, ("ranks", "item", "", "change"), rows, d.notes)
+    )
+
+
+def _bar(low: float, high: float, at: float, left: float, right: float) -> tuple[float, float, float]:
+    """Start and width of a bar, and the place of its tick, in percent of the chart from ``left`` to ``right``."""
+    unit = 100 / ((right - left) or 1.0)
+    return round(unit * (low - left), 2), round(unit * (high - low), 2), round(unit * (at - left), 2)
 
 
 def _estimate(value: float, error: float | None) -> str:

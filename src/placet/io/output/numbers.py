@@ -69,11 +69,21 @@ def percent(share: float, *, sampled: bool = False) -> str:
     >>> percent(1.0, sampled=True), percent(0.0, sampled=True)
     ('more than 99.9%', 'less than 0.1%')
     """
-    if share in (0, 1) and not sampled:
-        return f"{share:.0%}"
-    if share >= 0.9995:
-        return "more than 99.9%"
-    return "less than 0.1%" if share < 0.0005 else f"{share:.1%}"
+    return percents([share], sampled=sampled)[0]
+
+
+def percents(shares: Iterable[float], *, sampled: bool = False) -> list[str]:
+    """`percent` of each share of a column."""
+    return [
+        f"{share:.0%}"
+        if share in (0, 1) and not sampled
+        else "more than 99.9%"
+        if share >= 0.9995
+        else "less than 0.1%"
+        if share < 0.0005
+        else f"{share:.1%}"
+        for share in shares
+    ]
 
 
 def error_decimals(error: float, most: int = 8) -> int:
@@ -129,9 +139,23 @@ def counts(values: Iterable[float]) -> list[str]:
 
 
 def fact_text(value: object) -> str:
-    """A fact as text: yes or no, four significant digits, thousands separators."""
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "none"}[value]
-    if isinstance(value, float):
-        return number(value, 4)
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    """A fact as text: yes or no, four significant digits, thousands separators.
+
+    >>> fact_text(True), fact_text(0.123456), fact_text(12345), fact_text("as it is")
+    ('yes', '0.1235', '12,345', 'as it is')
+    """
+    return fact_texts([value])[0]
+
+
+def fact_texts(values: Iterable[object]) -> list[str]:
+    """`fact_text` of each fact."""
+    return [
+        {True: "yes", False: "no", None: "none"}[value]
+        if isinstance(value, bool) or value is None
+        else number(value, 4)
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+        for value in values
+    ]

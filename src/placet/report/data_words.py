@@ -1,8 +1,6 @@
-"""Descriptions of methods and data for people who read a ranking but not its manual."""
+"""Descriptions of data for people who read a ranking but not its manual."""
 
 from collections.abc import Mapping
-
-from placet.aggregate.method_table import record_of
 
 KINDS = {"comparisons": "votes on pairs", "rankings": "ballots", "scores": "a table of scores"}
 
@@ -17,16 +15,6 @@ DATA = {
     "agents": "voters",
 }
 """Fact about data -> its label; other facts keep their names."""
-
-
-def method_name(method: str) -> str:
-    """The common name of a method."""
-    return record_of(method).title
-
-
-def method_words(method: str) -> str:
-    """What a method does; empty for methods that are not in the table."""
-    return record_of(method).words
 
 
 def data_facts(described: Mapping[str, object]) -> list[tuple[str, object]]:

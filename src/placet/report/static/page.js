@@ -1,9 +1,7 @@
-"""The script of the page: search and sort for its tables.  Without it the page is complete, in its original order."""
-
-SCRIPT = """
+// Search and sort for the tables of the page.  Without it the page is complete, in its original order.
 "use strict";
 const value = (cell) => {
-  const text = cell.textContent.replace(/[\\u2007\\u2008,%]/g, "").replace("\\u2212", "-").trim();
+  const text = cell.textContent.replace(/[\u2007\u2008,%]/g, "").replace("\u2212", "-").trim();
   const number = parseFloat(text);
   return Number.isNaN(number) ? -Infinity : number;
 };
@@ -51,4 +49,3 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
   (table.closest(".wide") || table).before(bar);
 }
-"""

@@ -1,0 +1,125 @@
+"""The ranking of a page: one row per item, best first, with its interval as a bar."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from placet.aggregate import Consensus
+from placet.aggregate.result.separation import MOST_PAIRED
+from placet.data.arrays import Floats, Ints
+from placet.io.output.numbers import aligned_numbers, counts, decimals_for, decimals_of, each_with_decimals
+from placet.report.figures import TEMPLATES, Block, Figure, TableColumn, best_of
+
+
+class Standing(NamedTuple):
+    """Arrays over the items shown, best first, or None if the method does not provide them."""
+
+    names: Sequence[Hashable]
+    scores: Floats
+    ranks: Ints
+    support: Floats | None
+    stderr: Floats | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+    best: Ints | None = None
+    worst: Ints | None = None
+    tier: Ints | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingTable(Figure):
+    """Rows of rank, rank interval, tier, whether a tier starts, name, start and width of the bar, place of the score,
+    score, its interval, and support; None for what the method does not provide."""
+
+    template = f"{TEMPLATES}/ranking.html"
+    label: str
+    columns: Sequence[TableColumn]
+    rows: Sequence[tuple[Any, ...]]
+    last: float
+
+
+def ranking_blocks(c: Consensus, level: float, most: int, label: str = "Ranking") -> list[Block]:
+    """The best ``most`` items, below the words that explain the table; empty without items."""
+    if not len(c.items):
+        return []
+    rows = _standing(c, level, most)
+    ends = _axis(rows)
+    words = ["This method gives scores without standard errors; a bootstrap adds them."]
+    if rows.low is not None and rows.high is not None:
+        words = [
+            f"Bars are {level:.0%} intervals of the scores. “Could be”: the ranks compatible with the data "
+            f"({level:.0%} confidence for all items together)."
+        ]
+        words += ["Items in the same tier cannot be told apart."] if rows.tier is not None else []
+        if (rows.low < ends[0]).any() or (rows.high > ends[1]).any():
+            words.append("Bars that end at the edge of the chart extend beyond it.")
+    words += ["Support: votes or ballots that include the item."] if rows.support is not None else []
+    return [" ".join(words), _table(rows, ends, label, level, best_of(len(c.items), most))]
+
+
+def _standing(c: Consensus, level: float, most: int) -> Standing:
+    chosen = c.order[:most]
+    support = None if c.support is None else c.support[chosen]
+    rows = Standing([c.items[k] for k in chosen], c.scores[chosen], c.ranks[chosen], support)
+    if c.stderr is None:
+        return rows
+    low, high = c.interval(level)
+    best, worst = c.rank_interval(level)
+    tier = c.tier_numbers(level)[chosen] if len(c.items) <= MOST_PAIRED else None
+    rows = rows._replace(stderr=c.stderr[chosen], low=low[chosen], high=high[chosen], tier=tier)
+    return rows._replace(best=best[chosen], worst=worst[chosen])
+
+
+def _axis(rows: Standing) -> tuple[float, float]:
+    """The range of the chart: all scores, and intervals, clipped lest a few very long ones dwarf the others."""
+    left, right = float(np.min(rows.scores)), float(np.max(rows.scores))
+    if rows.low is not None and rows.high is not None:
+        room = max(0.25 * (right - left), 1.5 * float(np.median(rows.high - rows.low)))
+        left, right = max(left - room, float(rows.low.min())), min(right + room, float(rows.high.max()))
+    return (left, right) if left < right else (left - 1.0, right + 1.0)
+
+
+def _table(rows: Standing, ends: tuple[float, float], label: str, level: float, left_out: str) -> RankingTable:
+    """Texts and places of all cells; a column is as wide as its longest text."""
+    values = rows.scores.tolist()
+    decimals = [decimals_of(values)] * len(values) if rows.stderr is None else decimals_for(rows.stderr.tolist())
+    absent: list[Any] = [None] * len(values)
+    spans = tiers = starts = between = support = absent
+    scores = aligned_numbers(values, decimals)
+    columns = [TableColumn("rank", "up", "num place", max(4, 1.2 * len(str(rows.ranks.max()))))]
+    if rows.best is not None and rows.worst is not None:
+        spans = [str(a) if a == b else f"{a}–{b}" for a, b in zip(rows.best.tolist(), rows.worst.tolist())]
+        columns.append(TableColumn("could be", "up", "span", 0.95 * max(8, *map(len, spans))))
+    if rows.tier is not None:
+        tiers = rows.tier.tolist()
+        starts = [k == 0 or tiers[k - 1] != tier for k, tier in enumerate(tiers)]
+        columns.append(TableColumn("tier", "up", "num tier", 3.5))
+    places = [decimals_of(ends, 3)] * 2
+    left, right = each_with_decimals(ends, places)
+    widest = max(map(len, scores))
+    columns += [TableColumn("item", "text", "name"), TableColumn("", "", "plot", ends=(left, right))]
+    columns.append(TableColumn("score", "down", "num score", 1.2 * widest))
+    if rows.low is not None and rows.high is not None:
+        pairs = zip(each_with_decimals(rows.low.tolist(), decimals), each_with_decimals(rows.high.tolist(), decimals))
+        between = [f"{low} to {high}" for low, high in pairs]
+        columns.append(TableColumn(f"{level:.0%} interval", "", "num between", 0.95 * max(map(len, between))))
+    last = float(max(len("score"), widest))
+    if rows.support is not None:
+        support = counts(rows.support.tolist())
+        longest = max(map(len, support))
+        columns.append(TableColumn("support", "down", "num support", max(8, 1.2 * longest)))
+        last = max(last, 0.9 * max(len("support"), longest))
+    shown = zip(rows.ranks.tolist(), spans, tiers, starts, rows.names, *_bars(rows, ends), scores, between, support)
+    return RankingTable(label=label, columns=columns, rows=list(shown), last=last + 1, left_out=left_out)
+
+
+def _bars(rows: Standing, ends: tuple[float, float]) -> tuple[list[Any], list[Any], list[float]]:
+    """Starts and widths of the bars, and the places of the scores, in percent of the chart."""
+    at = lambda values: 100 * np.clip((values - ends[0]) / (ends[1] - ends[0]), 0.0, 1.0)  # noqa: E731
+    scores = np.round(at(rows.scores), 1).tolist()
+    if rows.low is None or rows.high is None:
+        return [None] * len(scores), [None] * len(scores), scores
+    start, stop = at(rows.low), at(rows.high)
+    return np.round(start, 1).tolist(), np.round(stop - start, 1).tolist(), scores
