@@ -12,7 +12,7 @@ import placet
 
 ROOT = Path(placet.__file__).parent
 LAYERS = (
-    "lazy threads data kernels io losses optim metrics aggregate rank axioms tracking simulate report cli studio __main__"
+    "lazy threads data stats kernels io losses optim metrics aggregate rank axioms tracking simulate report cli studio __main__"
 ).split()
 INSIDE = {
     "kernels": "jit vector sums ranges metrics parse losses aggregate rank tracking",

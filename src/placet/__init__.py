@@ -7,17 +7,20 @@ from placet.lazy import lazy_names
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, simulate, tracking
+    from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, report, simulate, tracking
     from placet.aggregate import Consensus, ConsensusSet
     from placet.aggregate.consensus_door import consensus
+    from placet.axioms import audit
     from placet.data import Clicks, Comparisons, DataError, Lists, Parts, Queries, Rankings, Scores, concat
     from placet.io import (
         read,
         read_ballots,
         read_battles,
         read_clicks,
+        read_features,
         read_letor,
         read_letor_agg,
+        read_preferences,
         read_preflib,
         read_qrels,
         read_ratings,
@@ -26,8 +29,9 @@ if TYPE_CHECKING:
         read_trec_run,
         read_xmc,
         scan,
+        write,
     )
-    from placet.metrics import metric
+    from placet.metrics import compare, metric
     from placet.rank import load
     from placet.threads import set_threads
 
@@ -39,8 +43,10 @@ _HOME = {
         "read_ballots",
         "read_battles",
         "read_clicks",
+        "read_features",
         "read_letor",
         "read_letor_agg",
+        "read_preferences",
         "read_preflib",
         "read_qrels",
         "read_ratings",
@@ -49,13 +55,17 @@ _HOME = {
         "read_trec_run",
         "read_xmc",
         "scan",
+        "write",
     ),
-    "placet.metrics": ("metric",),
+    "placet.metrics": ("compare", "metric"),
     "placet.aggregate": ("Consensus", "ConsensusSet", "consensus"),
+    "placet.axioms": ("audit",),
     "placet.rank": ("load",),
     "placet.threads": ("set_threads",),
 }
-_MODULES = ("aggregate", "axioms", "data", "io", "losses", "metrics", "optim", "rank", "simulate", "tracking")
+_MODULES = (
+    *("aggregate", "axioms", "data", "io", "losses", "metrics", "optim", "rank", "report", "simulate", "tracking"),
+)
 _OWNER = {name: home.removeprefix("placet.") for home, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *_MODULES, *_OWNER]

@@ -14,7 +14,8 @@ from placet.metrics.propensity import propensities, psndcg, psp
 from placet.metrics.ranking import Ranking, rank
 from placet.metrics.relevance import average_precision, err, mrr, ndcg, precision, recall
 from placet.metrics.subtopics import alpha_ndcg, err_ia
-from placet.metrics.systems import CORRECTIONS, Pair, Systems, compare_systems, holm
+from placet.metrics.systems import CORRECTIONS, Pair, Systems, compare_systems
+from placet.stats import holm
 
 __all__ = [
     "ALIASES",

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from placet.data.arrays import Floats, Ints, refuse_masked_or_complex
+from placet.data.arrays import Floats, refuse_masked_or_complex
 from placet.data.errors import one_of
 from placet.metrics.paired import MeanSummary, PairedDifference, compare, sign_patterns, summary
+from placet.stats import holm, tiers
 
 CORRECTIONS = ("max-t", "holm", "none")
 """Which p-values decide whether two systems differ."""
@@ -142,34 +143,6 @@ def compare_shared_lists(a: Floats, b: Floats, **asked: Any) -> PairedDifference
         nan = float("nan")
         return PairedDifference(nan, nan, nan, asked["level"], 1.0, 0, len(a))
     return compare(a, b, **asked)
-
-
-def holm(p: ArrayLike) -> Floats:
-    """Holm's correction: the k-th smallest of m p-values times m - k + 1, made nondecreasing and at most 1.
-
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
-    p = np.asarray(p, dtype=np.float64)
-    order = np.argsort(p, kind="stable")
-    out = np.empty_like(p)
-    out[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    return out
-
-
-def tiers(scores: Floats, above: NDArray[np.bool_]) -> Ints:
-    """Tier of each item, 0 being the best: from the top down, a new tier starts at the first item that is separated
-    from any item of the current tier.
-    """
-    order = np.argsort(-scores, kind="stable")
-    tier, start = np.zeros(len(scores), np.int64), 0
-    for place, k in enumerate(order):
-        if above[order[start:place], k].any():
-            tier[k] = tier[order[place - 1]] + 1
-            start = place
-        elif place:
-            tier[k] = tier[order[place - 1]]
-    return tier
 
 
 def _stepdown(d: Floats, n_flips: int, random_state: int) -> Floats:

@@ -14,6 +14,7 @@ from placet.aggregate.result.scales import in_log_odds
 from placet.aggregate.result.uncertainty import check_level
 from placet.data.arrays import Floats
 from placet.data.errors import DataError
+from placet.stats import holm
 
 if TYPE_CHECKING:
     import polars as pl
@@ -123,7 +124,7 @@ def difference(a: Consensus, b: Consensus, level: float = 0.95) -> Difference:
     if a.stderr is not None and b.stderr is not None and _comparable(a, b):
         change, stderr = _changes(a, b, ia, ib)
         p = 2 * ndtr(-np.abs(np.divide(change, stderr, out=np.zeros(len(items)), where=stderr > 0)))
-        beyond = holm(p, 1 - level)
+        beyond = holm(p) <= 1 - level
     else:
         beyond = _ranks_apart(a, b, ia, ib, level)
     return Difference(
@@ -139,21 +140,6 @@ def difference(a: Consensus, b: Consensus, level: float = 0.95) -> Difference:
         tuple(name for name in a.items if name not in known),
         tuple(name for name in b.items if name not in own),
     )
-
-
-def holm(p: Floats, alpha: float) -> NDArray[np.bool_]:
-    """Holm's test: which of m hypotheses are rejected at a family-wise error rate of at most ``alpha``.
-
-    The k-th smallest p-value (from 0), and all smaller ones, must be at most alpha / (m - k) for their own k.
-
-    >>> holm(np.array([0.01, 0.04, 0.03]), 0.05)
-    array([ True, False, False])
-    """
-    order = np.argsort(p, kind="stable")
-    passed = np.cumprod(p[order] <= alpha / (len(p) - np.arange(len(p)))).astype(bool)
-    found = np.zeros(len(p), bool)
-    found[order] = passed
-    return found
 
 
 def _scale(c: Consensus) -> object:

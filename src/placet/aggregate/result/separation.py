@@ -19,7 +19,7 @@ from placet.aggregate.result.uncertainty import check_level
 from placet.data.arrays import Floats, Ints
 from placet.data.memory import refuse_square
 from placet.kernels.aggregate import studentized_maxima as kernels
-from placet.metrics.systems import tiers as tiers
+from placet.stats import tiers as tiers
 from placet.threads import map_ordered
 
 Separated = NDArray[np.bool_]

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import chdtrc
 
-from placet.aggregate.result.difference import centered_errors, holm
+from placet.aggregate.result.difference import centered_errors
 from placet.aggregate.result.result import Consensus, ConsensusSet
+from placet.stats import holm
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +33,7 @@ def compare_slices(found: ConsensusSet, level: float = 0.95) -> "pl.DataFrame":
     p = _heterogeneity(boards, names)
     known = ~np.isnan(p)
     beyond: list[bool | None] = [None] * len(names)
-    for k, differs in zip(np.flatnonzero(known), holm(p[known], 1 - level)):
+    for k, differs in zip(np.flatnonzero(known), holm(p[known]) <= 1 - level):
         beyond[k] = bool(differs)
     mean = np.array([np.mean([r[k] for r in ranks.values() if r[k] is not None]) for k in range(len(names))])
     order = np.argsort(mean, kind="stable")
