@@ -715,7 +715,7 @@ def test_blocks_of_ballots_are_checked_as_all_at_once(seed, monkeypatch):
     tier = rng.integers(0, 4, len(item))
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     whole = Rankings(item, tier, offsets, items=tuple(range(9)), score=-tier.astype(float))
-    monkeypatch.setattr("placet.data.rankings.ROWS_AT_ONCE", 5)
+    monkeypatch.setattr("placet.data.ballot_rows.ROWS_AT_ONCE", 5)
     assert Rankings(item, tier, offsets, items=tuple(range(9)), score=-tier.astype(float)) == whole
     late = int(np.flatnonzero(sizes >= 2)[-1])
     twice = item.copy()
@@ -757,7 +757,7 @@ def test_making_ballots_takes_little_memory_beyond_what_is_kept():
     item, tier = rng.permuted(np.tile(np.arange(m), (n // m, 1)), axis=1).ravel(), rng.integers(0, 4, n)
     offsets, items = np.arange(0, n + 1, m), tuple(range(m))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("placet.data.rankings.ROWS_AT_ONCE", 1 << 15)
+        patch.setattr("placet.data.ballot_rows.ROWS_AT_ONCE", 1 << 15)
         tracemalloc.start()
         try:
             r = Rankings(item, tier, offsets, items=items)

@@ -59,6 +59,19 @@ def set_columns(record: Any, **values: Any) -> None:
         object.__setattr__(record, name, column)
 
 
+def trusted(kind: type[T], **columns: Any) -> T:
+    """A frozen dataclass of columns that are valid already: nothing is checked; other fields have their defaults."""
+    record = object.__new__(kind)
+    set_columns(record, **columns)
+    return record
+
+
+def with_columns(record: T, **columns: Any) -> T:
+    """A copy of a valid record with some columns replaced by valid ones; unlike ``replace``, it checks nothing."""
+    kept = {name: getattr(record, name) for name in record.__dataclass_fields__}  # type: ignore[attr-defined]
+    return trusted(type(record), **kept | columns)
+
+
 def integers(values: ArrayLike, what: str, dtype: Any = np.int64) -> Ints:
     """Read-only column of int64 (or ``dtype``); fractions and numbers out of its range are errors."""
     refuse_masked_or_complex(values)

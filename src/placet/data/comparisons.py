@@ -21,6 +21,7 @@ from placet.data.arrays import (
     same_columns,
     set_columns,
     table,
+    trusted,
     unique_names,
 )
 from placet.data.errors import DataError
@@ -174,7 +175,8 @@ class Comparisons:
         if not optional and voter is None and not ordered and len(names) ** 2 <= TABLE_CELLS_PER_VOTE * n:
             if (first == second).any():
                 _refuse_codes(first, second, None, names, None)
-            return cls(*_count_votes(first, second, result, weight, len(names)), None, names, notes=notes)
+            i, j, wins_i, wins_j, ties = _count_votes(first, second, result, weight, len(names))
+            return trusted(cls, i=i, j=j, wins_i=wins_i, wins_j=wins_j, ties=ties, items=names, notes=notes)
         weight = np.ones(n) if weight is None else weight
         wins_a, wins_b, ties = (np.where(result == k, weight, 0.0) for k in range(3))
         return cls(first, second, wins_a, wins_b, ties, voter, names, voters, ordered, notes, **optional)

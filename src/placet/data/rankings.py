@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,13 +24,23 @@ from placet.data.arrays import (
     offsets_from_sizes,
     offsets_of,
     recode,
-    refuse_masked_or_complex,
     rows_of,
     same_columns,
     set_columns,
     smallest_type,
-    table,
+    trusted,
     unique_names,
+    with_columns,
+)
+from placet.data.ballot_rows import (
+    codes_of_ballots,
+    heads_note,
+    names_of_codes,
+    put_in_order,
+    rows_of_orders,
+    rows_of_pairs,
+    rows_of_preferences,
+    rows_of_ranks,
 )
 from placet.data.comparisons import Comparisons, control_columns
 from placet.data.errors import DataError, one_of
@@ -38,7 +48,6 @@ from placet.data.memory import refuse_table
 
 Unlisted = Literal["absent", "last"]
 Ballot = list[tuple[Hashable, ...]]
-ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,26 +100,16 @@ class Rankings:
             outside = (item < 0) | (item >= len(items))
             k = int(np.argmax(outside))
             raise DataError(f"row {k}: item {item[k]} is not in 0..{len(items) - 1} ({outside.sum()} such rows)")
-        agent, instance = _codes(self.agent, "agent", n), _codes(self.instance, "instance", n)
+        agent, instance = codes_of_ballots(self.agent, "agent", n), codes_of_ballots(self.instance, "instance", n)
         control, controls = control_columns(self.control, self.controls, len(item))
         if control is not None:
             control = control[np.lexsort((item, tier, list_of_rows(offsets)))]
-        item, tier, score = _put_in_order(item, tier, score, offsets, items)
-        set_columns(
-            self,
-            item=item,
-            tier=tier,
-            offsets=offsets,
-            weight=weight,
-            agent=agent,
-            instance=instance,
-            items=items,
-            agents=_names(self.agents, agent, "agent"),
-            instances=_names(self.instances, instance, "instance"),
-            score=score,
-            control=control,
-            controls=controls,
-        )
+        item, tier, score = put_in_order(item, tier, score, offsets, items)
+        columns = {"item": item, "tier": tier, "offsets": offsets, "weight": weight, "score": score}
+        agents = names_of_codes(self.agents, agent, "agent")
+        instances = names_of_codes(self.instances, instance, "instance")
+        set_columns(self, **columns, items=items, control=control, controls=controls)
+        set_columns(self, agent=agent, agents=agents, instance=instance, instances=instances)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         set_columns(self, **state)  # unpickled arrays are writable
@@ -134,25 +133,42 @@ class Rankings:
         >>> Rankings.from_orders([["a", ("b", "c")], ["c"]], unlisted="last")[1]
         [('c',), ('a', 'b')]
         """
-        names: list[Hashable] = []
-        tiers: list[int] = []
-        sizes: list[int] = []
-        for b, order in enumerate(orders):
-            if isinstance(order, str | bytes):
-                raise DataError(
-                    f"ballot {b}: {order!r} is one name; a ballot is a sequence of names, such as [{order!r}]"
-                )
-            before = len(names)
-            for t, entry in enumerate(order):
-                group = sorted(entry, key=str) if isinstance(entry, set | frozenset) else entry
-                group = group if isinstance(group, tuple | list) else (group,)
-                names.extend(group)
-                tiers.extend([t] * len(group))
-            sizes.append(len(names) - before)
-        code, items = encode(names, "item", items)
-        result = cls.from_codes(code, tiers, offsets_from_sizes(sizes), items, weight, agent, instance)
-        one_of(unlisted, ("absent", "last"), "unlisted")
+        one_of(unlisted, get_args(Unlisted), "unlisted")
+        names, tiers, sizes = rows_of_orders(orders)
+        code, known = encode(names, "item", items)
+        if weight is not None:
+            weight = numbers(weight, "weight", positive=True, unit="ballot")
+        for what, values in (("weight", weight), ("agent", agent), ("instance", instance)):
+            if values is not None and len(values) != len(sizes):
+                raise DataError(f"{what} has {len(values)} entries; {len(sizes)} are needed")
+        result = cls.of_rows(code, np.array(tiers, np.int64), offsets_from_sizes(sizes), known, weight, agent, instance)
         return result.completed() if unlisted == "last" else result
+
+    @classmethod
+    def of_rows(
+        cls,
+        item: Ints,
+        tier: Ints,
+        offsets: Ints,
+        items: Names,
+        weight: Floats | None = None,
+        agent: Sequence[Hashable] | None = None,
+        instance: Sequence[Hashable] | None = None,
+        score: Floats | None = None,
+        **others: Any,
+    ) -> "Rankings":
+        """Ballots from valid columns, for those who have just made them, such as readers: see ``from_codes``.
+
+        Only the rows of each ballot are looked at: they are put in order, and no item may occur twice.
+        """
+        item, tier, score = put_in_order(item.astype(np.int32, copy=False), tier, score, offsets, items)
+        weight = np.ones(len(offsets) - 1) if weight is None else weight
+        for what, values in (("agent", agent), ("instance", instance)):
+            if values is not None:
+                others[what], others[what + "s"] = encode(values, what, unit="ballot")
+        return trusted(
+            cls, item=item, tier=tier, offsets=offsets, weight=weight, items=tuple(items), score=score, **others
+        )
 
     @classmethod
     def from_codes(
@@ -221,11 +237,14 @@ class Rankings:
         order = np.lexsort((-score, voter))
         offsets = offsets_from_sizes(np.bincount(voter, minlength=len(voters)))
         tier = dense_tiers(-score[order], offsets)
-        agent = np.arange(len(voters))
         values, columns = control_columns(control, None, len(score))
-        beside: dict[str, Any] = {} if values is None else {"control": values[order], "controls": columns}
-        known: dict[str, Any] = {"items": names, "agents": voters, "notes": notes, **beside}
-        return cls(code[order], tier, offsets, agent=agent, score=score[order], **known)
+        who = {"agent": np.arange(len(voters)), "agents": voters}
+        if values is not None:
+            known: dict[str, Any] = {"items": names, "notes": notes, "control": values[order], "controls": columns}
+            return cls(code[order], tier, offsets, score=score[order], **who, **known)  # type: ignore[arg-type]
+        made = cls.of_rows(code[order], tier, offsets, names, score=score[order], notes=notes)
+        set_columns(made, **who)
+        return made
 
     @classmethod
     def from_ranks(cls, matrix: Any, items: Sequence[Hashable] | None = None) -> "Rankings":
@@ -236,27 +255,8 @@ class Rankings:
         >>> list(Rankings.from_ranks([[1, 2, 2], [float("nan"), 2, 1]], items="abc"))
         [[('a',), ('b', 'c')], [('c',), ('b',)]]
         """
-        matrix, columns = table(matrix)
-        refuse_masked_or_complex(matrix)
-        try:
-            ranks = np.asarray(matrix, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"ranks must be numbers, absent ones NaN: {error}") from None
-        items = columns if items is None else items
-        if ranks.ndim != 2:
-            raise DataError(f"ranks must be a table of ballots x items, not of shape {ranks.shape}")
-        if np.isinf(ranks).any():
-            b, k = np.argwhere(np.isinf(ranks))[0]
-            raise DataError(f"ballot {b}, column {k}: rank {ranks[b, k]} ({np.isinf(ranks).sum()} such); absent is NaN")
-        listed = ~np.isnan(ranks)
-        ballot, item = np.nonzero(listed)
-        rank = ranks[listed]
-        order = np.lexsort((rank, ballot))
-        offsets = offsets_from_sizes(listed.sum(axis=1))
-        names = range(ranks.shape[1]) if items is None else items
-        if len(names) != ranks.shape[1]:
-            raise DataError(f"{len(names)} item names for {ranks.shape[1]} columns")
-        return cls(item[order], dense_tiers(rank[order], offsets), offsets, items=tuple(names), score=-rank[order])
+        item, tier, offsets, score, names = rows_of_ranks(matrix, items)
+        return cls(item, tier, offsets, items=names, score=score)
 
     @classmethod
     def from_preferences(
@@ -278,24 +278,10 @@ class Rankings:
             raise DataError(
                 f"columns differ in length: {ballot} {len(voter)}, {better} {len(over)}, {worse} {len(under)}"
             )
-        item: list[int] = []
-        tier: list[int] = []
-        sizes = [0] * len(voters)
-        better_code, worse_code = code[: len(over)], code[len(over) :]
+        sides = code[: len(over)], code[len(over) :]
         place = lambda v: f"{ballot} {voters[v]!r}"  # noqa: E731
-        for v, found in breaking.partitions(voter, better_code, worse_code, names, place):
-            for k, group in enumerate(found):
-                item += group
-                tier += [k] * len(group)
-            sizes[v] = sum(map(len, found))
-        return cls(
-            np.array(item, np.int64),
-            np.array(tier, np.int64),
-            offsets_from_sizes(sizes),
-            agent=np.arange(len(voters)),
-            items=names,
-            agents=voters,
-        )
+        item, tier, offsets = rows_of_preferences(voter, len(voters), *sides, names, place)
+        return cls(item, tier, offsets, agent=np.arange(len(voters)), items=names, agents=voters)
 
     @classmethod
     def from_comparisons(cls, comparisons: Comparisons) -> "Rankings":
@@ -303,20 +289,7 @@ class Rankings:
 
         The controls of a vote go to the row of i; the row of j has 0.
         """
-        c = comparisons
-        pair = np.stack([c.i, c.j], axis=1)
-        item = np.concatenate([pair, pair[:, ::-1], pair])
-        tier = np.repeat([[0, 1], [0, 1], [0, 0]], len(c), axis=0)
-        weight = np.concatenate([c.wins_i, c.wins_j, c.ties])
-        keep = weight > 0
-        agent = None if c.agent is None else np.tile(c.agent, 3)[keep]
-        offsets = np.arange(0, 2 * keep.sum() + 1, 2)
-        known: dict[str, Any] = {"items": c.items, "agents": c.agents}
-        if c.control is not None:
-            beside = np.stack([c.control, np.zeros_like(c.control)], axis=1)
-            control = np.concatenate([beside, beside[:, ::-1], beside])[keep]
-            known |= {"control": control.reshape(-1, control.shape[2]), "controls": c.controls}
-        return cls(item[keep].ravel(), tier[keep].ravel(), offsets, weight[keep], agent, **known)
+        return cls(**rows_of_pairs(comparisons), items=comparisons.items, agents=comparisons.agents)
 
     # Views
 
@@ -370,19 +343,21 @@ class Rankings:
             return tiers
         ballots = np.arange(len(self))[which]
         rows, offsets = rows_of(self.offsets, ballots)
-        return Rankings(
-            self.item[rows],
-            self.tier[rows],
-            offsets,
-            self.weight[ballots],
-            None if self.agent is None else self.agent[ballots],
-            None if self.instance is None else self.instance[ballots],
-            self.items,
-            self.agents,
-            self.instances,
-            None if self.score is None else self.score[rows],
-            control=None if self.control is None else self.control[rows],
+        tier = self.tier[rows]
+        parts = {name: getattr(self, name) for name in ("agent", "instance")}
+        columns = {name: getattr(self, name) for name in ("score", "control")}
+        return trusted(
+            Rankings,
+            item=self.item[rows],
+            tier=tier.astype(smallest_type(int(tier.max(initial=0))), copy=False),
+            offsets=offsets,
+            weight=self.weight[ballots],
+            items=self.items,
+            agents=self.agents,
+            instances=self.instances,
             controls=self.controls,
+            **{name: None if values is None else values[ballots] for name, values in parts.items()},
+            **{name: None if values is None else values[rows] for name, values in columns.items()},
         )
 
     def __add__(self, other: "Rankings") -> "Rankings":
@@ -429,19 +404,7 @@ class Rankings:
         >>> data.heads_note()[0][:64], data.completed().heads_note()
         ('each of the 2 ballots ranks 3 of 6 items, not always the same on', ())
         """
-        sizes = np.diff(self.offsets)
-        k = int(sizes[0]) if len(sizes) else 0
-        few = k == 1 or k >= 3
-        if len(sizes) < 2 or not few or 2 * k > self.n_items or (sizes != k).any():
-            return ()
-        if self.instance is not None or np.count_nonzero(np.bincount(self.item, minlength=self.n_items)) <= k:
-            return ()
-        return (
-            f"each of the {len(self):,} ballots ranks {k} of {self.n_items:,} items, not always the same ones; an item "
-            'that a ballot leaves out counts as not compared on it (unlisted="absent"). If these are the best of all, '
-            'the others belong in one last place, which may change the order much: read with unlisted="last", or use '
-            "data.completed()",
-        )
+        return () if self.instance is not None else heads_note(self.item, self.offsets, self.n_items)
 
     def completed(self) -> "Rankings":
         """The same ballots with every unlisted item in one last tier; scores are not kept."""
@@ -518,105 +481,15 @@ class Rankings:
         """The same ballots with other rows, in any order; ``ballot`` (rows,) is the ballot of each."""
         order = np.lexsort((item, tier, ballot))
         offsets = offsets_from_sizes(np.bincount(ballot, minlength=len(self)))
-        return Rankings(
-            item[order],
-            dense_tiers(tier[order], offsets),
-            offsets,
-            self.weight,
-            self.agent,
-            self.instance,
-            self.items if items is None else items,
-            self.agents,
-            self.instances,
-            None if score is None else score[order],
+        dense = dense_tiers(tier[order], offsets)
+        return with_columns(
+            self,
+            item=item[order].astype(np.int32, copy=False),
+            tier=dense.astype(smallest_type(int(dense.max(initial=0)))),
+            offsets=offsets,
+            items=self.items if items is None else items,
+            score=None if score is None else score[order],
             control=None if control is None else control[order],
             controls=None if control is None else self.controls,
+            notes=(),
         )
-
-
-def _put_in_order(
-    item: Ints, tier: Ints, score: Floats | None, offsets: Ints, items: Names
-) -> tuple[Ints, Ints, Floats | None]:
-    """Check the rows of each ballot, sort them by tier, then item, and renumber tiers 0, 1, ..., in blocks of ballots.
-
-    Temporary arrays hold about ``ROWS_AT_ONCE`` rows, not all rows.
-    """
-    longest = int(np.diff(offsets).max(initial=1))
-    new_item, new_tier = item, np.empty(len(tier), smallest_type(longest - 1))
-    new_score, top = score, 0
-    first = 0
-    while first < len(offsets) - 1:
-        start = int(offsets[first])
-        last = max(first + 1, int(np.searchsorted(offsets, start + ROWS_AT_ONCE, side="right")) - 1)
-        own, rows = offsets[first : last + 1] - start, slice(start, int(offsets[last]))
-        ballot, i, t = list_of_rows(own), item[rows], tier[rows]
-        s = None if score is None else score[rows]
-        order = _order(ballot, t, i)
-        if order is not None:
-            if new_item is item:
-                new_item, new_score = item.copy(), None if score is None else score.copy()
-            i, t = i[order], t[order]
-            s = None if s is None else s[order]
-            new_item[rows] = i
-            if new_score is not None and s is not None:
-                new_score[rows] = s
-        _refuse_duplicates(ballot, i, items, first)
-        if s is not None:
-            _refuse_scores(ballot, t, s, first)
-        dense = dense_tiers(t, own)
-        new_tier[rows] = dense
-        top = max(top, int(dense.max(initial=0)))
-        first = last
-    return new_item, new_tier.astype(smallest_type(top), copy=False), new_score
-
-
-def _order(ballot: Ints, tier: Ints, item: Ints) -> Ints | None:
-    """Row order by ballot, tier, item; ``None`` if the rows are already sorted."""
-    same_ballot = ballot[1:] == ballot[:-1]
-    falls = (tier[1:] < tier[:-1]) | ((tier[1:] == tier[:-1]) & (item[1:] < item[:-1]))
-    return np.lexsort((item, tier, ballot)) if (same_ballot & falls).any() else None
-
-
-def _refuse_duplicates(ballot: Ints, item: Ints, items: Names, before: int) -> None:
-    """Refuse items that occur twice on a ballot; ``before`` ballots precede this block."""
-    place = ballot * len(items) + item
-    ordered = np.sort(place)
-    twice = ordered[1:] == ordered[:-1]
-    if twice.any():
-        row = int(np.flatnonzero(place == ordered[1:][twice][0])[0])
-        raise DataError(
-            f"ballot {before + ballot[row]}: item {items[item[row]]!r} occurs more than once "
-            f"({twice.sum()} such rows); "
-            "an item has one place on a ballot: remove the repeats or split the ballot"
-        )
-
-
-def _refuse_scores(ballot: Ints, tier: Ints, score: Floats, before: int) -> None:
-    """Refuse scores that are not equal within a tier or not lower in a later tier."""
-    wrong = np.where(tier[1:] > tier[:-1], score[1:] >= score[:-1], score[1:] != score[:-1]) & (
-        ballot[1:] == ballot[:-1]
-    )
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        raise DataError(
-            f"ballot {before + ballot[k]}: scores {score[k]}, {score[k + 1]} contradict tiers {tier[k]}, {tier[k + 1]} "
-            f"({wrong.sum()} such rows); tiers must follow from the scores"
-        )
-
-
-def _codes(values: ArrayLike | None, what: str, n_ballots: int) -> Ints | None:
-    if values is None:
-        return None
-    code = integers(values, what)
-    if len(code) != n_ballots or (code < 0).any():
-        raise DataError(f"{what} must be one code >= 0 for each of the {n_ballots} ballots")
-    return code
-
-
-def _names(names: Iterable[Hashable] | None, code: Ints | None, what: str) -> Names | None:
-    if code is None:
-        return None
-    known = unique_names(range(int(code.max(initial=-1)) + 1) if names is None else names, what)
-    if len(code) and code.max() >= len(known):
-        raise DataError(f"{what} {code.max()} has no name; there are {len(known)}")
-    return known

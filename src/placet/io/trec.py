@@ -54,7 +54,7 @@ def read_trec_run(source: Source, *, on_error: OnError = "raise") -> Rankings:
     order = np.lexsort((item, tier, ballot))
     offsets = offsets_from_sizes(np.bincount(ballot, minlength=len(pairs)))
     instance, agent = zip(*pairs)
-    return Rankings.from_codes(
+    return Rankings.of_rows(
         item[order], tier[order], offsets, items, agent=agent, instance=instance, score=value[order]
     )
 

@@ -240,7 +240,7 @@ class Special:
     names: dict[str, Column]  # agent, instance
 
     def of(self, rows: Ints) -> dict[str, Any]:
-        """Keyword arguments of ``Rankings.from_codes`` for the ballots in ``rows``."""
+        """Keyword arguments of ``Rankings.of_rows`` for the ballots in ``rows``."""
         chosen: dict[str, Any] = {what: list(column.take(rows)) for what, column in self.names.items()}
         return chosen | {"weight": None if self.weight is None else self.weight[rows]}
 
@@ -280,7 +280,7 @@ def _from_long(
     first = np.zeros(len(names), np.int64)
     first[ballot[::-1]] = good[::-1]
     offsets = offsets_from_sizes(np.bincount(ballot))
-    return Rankings.from_codes(code[order], tier[order], offsets, found, **special.of(first)), good[order]
+    return Rankings.of_rows(code[order], tier[order], offsets, found, **special.of(first)), good[order]
 
 
 def _same_in_ballot(rows: TableRows, name: str, values: NDArray[Any], cells: Sequence[Any], start: Ints) -> None:
@@ -316,7 +316,7 @@ def _from_ranks(
         used = np.unique(item)
         code[used], found = encode([found[k] for k in used.tolist()], "item", items)
     score = -value[order] if scores else None
-    return Rankings.from_codes(
+    return Rankings.of_rows(
         code[item[order]], dense_tiers(value[order], offsets), offsets, found, **special.of(good), score=score
     )
 
@@ -356,7 +356,7 @@ def _from_places(rows: TableRows, names: list[str], special: Special, items: Seq
     offsets = offsets_from_sizes(listed.sum(axis=1))
     item, found = recode(code[good][listed], every.values, "item", items)
     tier = np.broadcast_to(np.unique(places, return_inverse=True)[1][order], listed.shape)[listed]
-    return Rankings.from_codes(item, dense_tiers(tier, offsets), offsets, found, **special.of(good))
+    return Rankings.of_rows(item, dense_tiers(tier, offsets), offsets, found, **special.of(good))
 
 
 def _from_orders(
