@@ -114,8 +114,8 @@ def test_rank_lists_are_fused_in_the_order_of_the_file(run, folder):
     order = sorted(range(600), key=lambda k: k % 10)  # queries one after the other
     (folder / "grouped.agg").write_text("\n".join(lines[k] for k in order) + "\n")
     assert run("score", "g.placet", "grouped.agg").splitlines() == [scores[k] for k in order]
-    assert "these are Queries, not rank lists" in run("score", "g.placet", "train.letor", code=2)
-    assert "these are LetorAgg, not rows" in run("train", "ranks.agg", "--save", "x.placet", code=2)
+    assert "these are graded rows, not rank lists by engines" in run("score", "g.placet", "train.letor", code=2)
+    assert "these are rank lists by engines, not rows" in run("train", "ranks.agg", "--save", "x.placet", code=2)
 
 
 @pytest.fixture
@@ -433,7 +433,7 @@ def test_letor_text_made_a_table_has_controls(run, folder):
 
 def test_votes_are_no_rows_with_features(run, folder):
     (folder / "votes.csv").write_text("a,b,winner\nx,y,a\n")
-    assert "votes.csv: these are Comparisons" in run("train", "votes.csv", "--save", "x.placet", code=2)
+    assert "votes.csv: these are votes" in run("train", "votes.csv", "--save", "x.placet", code=2)
 
 
 def test_empty_cells_are_kept_for_trees_as_the_error_says(run, folder):

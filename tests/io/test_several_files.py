@@ -50,7 +50,7 @@ def test_files_of_two_kinds_are_named(tmp_path):
 def test_a_kind_that_has_no_sum_is_read_alone(tmp_path):
     (tmp_path / "q.qrels").write_text("1 0 d 1\n")
     assert len(read_files([tmp_path / "q.qrels"])) == 1
-    with pytest.raises(DataError, match=r"q\.qrels: Qrels cannot be read together with other files"):
+    with pytest.raises(DataError, match=r"q\.qrels: judgments cannot be read together with other files"):
         read_files([tmp_path / "q.qrels", tmp_path / "q.qrels"])
 
 
@@ -77,7 +77,7 @@ def test_rank_lists_become_ballots_and_equal_tags_are_told_apart(tmp_path):
 
 def test_what_cannot_be_aggregated_is_named(tmp_path):
     (tmp_path / "q.qrels").write_text("1 0 d 1\n")
-    with pytest.raises(DataError, match="q: Qrels cannot be aggregated; votes, ballots or ratings can"):
+    with pytest.raises(DataError, match="q: judgments cannot be aggregated; votes, ballots, ratings or scores can"):
         to_aggregate(placet.read(tmp_path / "q.qrels"), "q")
     (tmp_path / "votes.csv").write_text(VOTES)
     votes = placet.read(tmp_path / "votes.csv")

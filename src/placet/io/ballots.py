@@ -28,9 +28,9 @@ _SHAPE = 'a line is: count: A > B = C, with quotes around names that hold one of
 def looks_like_ballots(head: FileHead) -> ColumnRoles | str | None:
     """Match a table with ballot columns, or text whose first line is an order or that has a list of items."""
     if head.table is not None:
-        keys = tuple(head.given("ballot", "item", "rank").values())
-        special = head.given("weight", "agent", "instance")
-        return _find(head.table, keys, special, **head.given("layout", "items", "ignore", "control"))
+        keys = tuple(head.pick("ballot", "item", "rank").values())
+        special = head.pick("weight", "agent", "instance")
+        return _find(head.table, keys, special, **head.pick("layout", "items", "ignore", "control"))
     return TEXT if _ORDER.fullmatch(head.first) or "# items:" in head.text else None
 
 

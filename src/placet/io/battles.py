@@ -64,7 +64,7 @@ class BattleColumns(NamedTuple):
 
 def looks_like_battles(head: FileHead) -> BattleColumns | None:
     """Match a table with the columns of battles."""
-    return None if head.table is None else find_layout(head.table, **head.given(*_COLUMNS))
+    return None if head.table is None else find_layout(head.table, **head.pick(*_COLUMNS))
 
 
 _COLUMNS = ("a", "b", "winner", "loser", "scores", "agent", "weight")

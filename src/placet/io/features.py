@@ -26,7 +26,7 @@ _KEEP_THEM = 'fill it in, keep empty cells for trees with missing="keep"'
 
 def looks_like_features(head: FileHead) -> dict[str, str] | None:
     """Match a table with a query, a label, and other columns."""
-    found = None if head.table is None else find_roles(head.table, KNOWN, head.given(*KNOWN))
+    found = None if head.table is None else find_roles(head.table, KNOWN, head.pick(*KNOWN))
     return found if found and head.table and _others(head.table, list(found.values())) else None
 
 

@@ -28,7 +28,7 @@ Edge = tuple[Any, Any, int]  # the preferred item, the other, and the line of te
 
 def looks_like_preferences(head: FileHead) -> dict[str, str] | None:
     """Match a table with a column of each kind in ``KNOWN``; text is recognized only by its suffix."""
-    return None if head.table is None else find_roles(head.table, KNOWN, head.given(*KNOWN))
+    return None if head.table is None else find_roles(head.table, KNOWN, head.pick(*KNOWN))
 
 
 def read_preferences(

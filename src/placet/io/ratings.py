@@ -32,7 +32,7 @@ _MOVIELENS = ("user", "item", "rating", "timestamp")
 def looks_like_ratings(head: FileHead) -> dict[str, str] | str | None:
     """Match a table with a column of each kind in ``KNOWN``, or MovieLens text."""
     if head.table is not None:
-        return find_roles(head.table, KNOWN, head.given(*KNOWN))
+        return find_roles(head.table, KNOWN, head.pick(*KNOWN))
     fields = head.first.split()
     tabs = len(fields) == 4 and "\t" in head.first and all(parse_decimal(field) is not None for field in fields)
     return TEXT if tabs or head.first.count("::") in (2, 3) else None

@@ -52,10 +52,10 @@ def looks_like_scores(head: FileHead) -> ScoreColumns | None:
     table = head.table
     if table is None or (item := head.options.get("item") or table.find(ITEMS)) is None:
         return None
-    long = _find_long(table, item, **head.given("task", "score", "question", "tasks"))
+    long = _find_long(table, item, **head.pick("task", "score", "question", "tasks"))
     if long is not None or (head.options.get("tasks") is None and table.names[0] != item):
         return long
-    wide = _find_wide(table, item, **head.given("tasks", "ignore"))
+    wide = _find_wide(table, item, **head.pick("tasks", "ignore"))
     return wide if len(wide.tasks) > 1 else None
 
 

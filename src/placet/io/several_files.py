@@ -13,10 +13,13 @@ from placet.data import Comparisons, DataError, Queries, Rankings, Scores, conca
 from placet.data.arrays import set_columns
 from placet.io.formats import read
 from placet.io.sparse.letor import LetorAgg
+from placet.io.sparse.xmc import MultiLabel
 from placet.io.text import OnError
+from placet.io.trec import Qrels
 
 KINDS = {Rankings: "ballots", Comparisons: "votes", Scores: "scores", Queries: "graded rows"}
 """The kinds of data that several files may hold together, in plain words."""
+_OTHERS = {LetorAgg: "rank lists by engines", MultiLabel: "documents with labels", Qrels: "judgments"}
 
 
 def read_files(
@@ -45,18 +48,23 @@ def ballots_of(data: Any) -> Any:
     return data.rankings if isinstance(data, LetorAgg) else data
 
 
+def kind_of(data: Any) -> str:
+    """What data are, in plain words: votes, ballots, graded rows."""
+    return (KINDS | _OTHERS).get(type(data), type(data).__name__)
+
+
 def to_aggregate(data: Any, name: str) -> "Rankings | Comparisons | Scores":
     """The data if they can be aggregated, else a ``DataError`` that begins with ``name``, such as that of the file."""
     if not isinstance(data, Rankings | Comparisons | Scores):
-        raise DataError(f"{name}: {type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
+        raise DataError(f"{name}: {kind_of(data)} cannot be aggregated; votes, ballots, ratings or scores can")
     return data
 
 
 def _refuse_other_kind(first: Path, data: Any, path: Path, other: Any) -> None:
     if type(other) not in KINDS:
-        raise DataError(f"{path}: {type(other).__name__} cannot be read together with other files; read it alone")
+        raise DataError(f"{path}: {kind_of(other)} cannot be read together with other files; read the file alone")
     if type(other) is not type(data):
-        raise DataError(f"{first} holds {KINDS[type(data)]} and {path} {KINDS[type(other)]}; read them separately")
+        raise DataError(f"{first} holds {kind_of(data)} and {path} {kind_of(other)}; read them separately")
 
 
 def _concat(files: Sequence[Path], parts: list[Any]) -> Any:
@@ -64,7 +72,7 @@ def _concat(files: Sequence[Path], parts: list[Any]) -> Any:
     if len(lists) < len(parts):
         return concat(parts)
     if all(part.agent is None for part in lists):
-        return concat([_named(part, _name(file, files)) for file, part in zip(files, lists)])
+        return concat([_with_agent(part, _name(file, files)) for file, part in zip(files, lists)])
     if any(part.agent is None for part in lists) or not _meet_twice(lists):
         return concat(lists)
     tags = Counter(tag for part in lists for tag in set(part.agents or ()))
@@ -75,7 +83,7 @@ def _concat(files: Sequence[Path], parts: list[Any]) -> Any:
     return joined
 
 
-def _named(part: Rankings, name: str) -> Rankings:
+def _with_agent(part: Rankings, name: str) -> Rankings:
     """Rank lists without tags, all by one engine."""
     return replace(part, agent=np.zeros(len(part), np.int64), agents=(name,))
 

@@ -8,7 +8,7 @@ from placet.rank.monotone import directions_from_text
 from placet.rank.ranker import Ranker, load, ranker_class
 
 
-def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Ranker:
+def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], random_state: int) -> Ranker:
     """An unfitted ranker; an unknown parameter raises a ``ValueError`` that lists the known ones."""
     kind = ranker_class(name)
     defaults = kind().get_params(deep=False)
@@ -18,7 +18,9 @@ def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: 
     for option, value in (("loss", loss), ("metric", metric)):
         if value and option not in defaults:
             raise ValueError(f"--{option} {value}: {kind.__name__} has none to choose")
-    common = {key: value for key, value in (("loss", loss), ("metric", metric)) if value} | {"random_state": seed}
+    common = {key: value for key, value in (("loss", loss), ("metric", metric)) if value} | {
+        "random_state": random_state
+    }
     common = {key: value for key, value in common.items() if key in defaults}
     values = {key: _value(key, value, defaults[key]) for key, value in given.items()}
     check_parameters(kind, values, kind.__name__)

@@ -109,11 +109,12 @@ def read_queries(
 
     from placet.data import DataError, Queries
     from placet.io import read, read_letor
+    from placet.io.several_files import kind_of
 
     rows = read_letor(path, relations=relations, **options) if relations else read(path, **options)
     if not isinstance(rows, Queries):
         raise DataError(
-            f"{path}: these are {type(rows).__name__}, not rows with features; give LETOR / svmlight text, "
+            f"{path}: these are {kind_of(rows)}, not rows with features; give LETOR / svmlight text, "
             "or a table with --qid and --label"
         )
     for note in rows.notes if relations or rows.features is not None else ():
@@ -170,10 +171,13 @@ def read_rank_lists(path: Path, n_engines: int | None = None, options: Mapping[s
     """Read ranks by engines from LETOR rank aggregation text; NaN if an engine did not list a document."""
     from placet.data import DataError, Queries
     from placet.io import LetorAgg, read
+    from placet.io.several_files import kind_of
 
     lists = read(path, **options)
     if not isinstance(lists, LetorAgg):
-        raise DataError(f"{path}: these are {type(lists).__name__}, not rank lists; give LETOR rank aggregation text")
+        raise DataError(
+            f"{path}: these are {kind_of(lists)}, not rank lists by engines; give LETOR rank aggregation text"
+        )
     if n_engines is not None and lists.rank.shape[1] != n_engines:
         raise DataError(f"{path}: its rows have {lists.rank.shape[1]} engines; {n_engines} are expected")
     return Queries(lists.rank, lists.grade, lists.offsets, qid=lists.qid, row=lists.row)  # type: ignore[arg-type]

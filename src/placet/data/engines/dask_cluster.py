@@ -128,7 +128,7 @@ class Dask:
                 self.client.cancel(futures, force=True)
                 if lost:
                     raise EngineError(
-                        f"worker {lost[0]} was lost while all worked together, and the others cannot go on without it; "
+                        f"worker {lost[0]} was lost while all worked together, and others cannot continue without it; "
                         "fit again"
                     ) from None
             return [self._result(future, "together") for future in futures]

@@ -257,7 +257,7 @@ class FileHead:
         self.table = read_table(sources, self.on_error, separator=self.options.get("separator"))
         return self.table
 
-    def given(self, *names: str) -> dict[str, Any]:
+    def pick(self, *names: str) -> dict[str, Any]:
         """The values of these options of the reader; None if they are not given."""
         return {name: self.options.get(name) for name in names}
 

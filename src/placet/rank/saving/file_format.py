@@ -78,9 +78,7 @@ def _place_of_digest(data: memoryview) -> int:
     """Offset of the digest, which is inside the header."""
     length = int.from_bytes(data[:8], "little")
     if len(data) < 9 or bytes(data[8:9]) != b"{" or length > len(data) - 8:
-        raise NotAModel(
-            "this is not a model; placet train writes one (if it was one, it is damaged: its header is cut off)"
-        )
+        raise NotAModel("this is not a saved model; placet train writes one (or it is damaged: its header is cut off)")
     if length > LONGEST_HEADER:
         raise NotAModel(f"this is not a saved model: its header has {length:,} bytes, more than {LONGEST_HEADER:,}")
     at = bytes(data[8 : 8 + length]).find(_BEFORE)
