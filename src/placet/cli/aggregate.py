@@ -1,6 +1,10 @@
 """``placet aggregate``: compute a consensus from files of votes, ballots, rank lists or ratings."""
 
-from collections.abc import Mapping
+import inspect
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +13,6 @@ import typer
 
 from placet.cli.common.consensus_output import show_result, show_tiers
 from placet.cli.common.console_output import LONG, check_suffix, progress_bar, say, show_json
-from placet.cli.common.model_options import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, check_drift, model_options
 from placet.cli.common.options import (
     AsJson,
     FormatName,
@@ -20,17 +23,24 @@ from placet.cli.common.options import (
     SeedOption,
     check_reading,
     complete_methods,
-    ranked_formats,
+    formats_to_rank,
     reads,
 )
 from placet.cli.common.parts_option import InParts, OnDask, open_parts
-from placet.cli.common.provenance import origin, page_title
-from placet.cli.common.read_files import read_all, read_boards, read_slices
-from placet.cli.common.voter_groups import mixture_of, say_groups, split_parameters
+from placet.cli.common.read_files import read_or_update
 
 if TYPE_CHECKING:
+    from placet.aggregate import Groups, Mixture
     from placet.aggregate.result.boards import Board
     from placet.data import Comparisons, Rankings
+
+CONTROL_HELP = (
+    'A column that may have moved votes or ballots: "bold", "length_a - length_b", "one-hot(position)", "age * tea" (a '
+    "number of the ballot, in the rows of that item); may be repeated."
+)
+AGENTS_HELP = "What raters may differ in: sharpness, ties, side, joined by +, or all; --agent names their column."
+DRIFT_HELP = 'Let scores change over time: standard deviation per step, or "learn"; --time names the column of dates.'
+STEP_HELP = 'Length of a time step, such as "1y", "6m", "2w", "30d", or a number where times are numbers.'
 
 
 @reads
@@ -81,86 +91,48 @@ def aggregate(
     instance.  To update a board written with --out board.json: placet aggregate board.json new.csv
     """
     from placet.aggregate import consensus
-    from placet.aggregate.consensus_door import check_method, expected_seconds
-    from placet.aggregate.method_table import METHODS, check_defaults, default_method, default_note
     from placet.aggregate.result.result_files import WRITERS
-    from placet.data import Scores
     from placet.data.parameters import parse_parameters
 
-    if title and report is None:
-        raise ValueError(f"--title {title!r} is the heading of a page; add --report PAGE.html")
     check_suffix(out, list(WRITERS))
     check_scale(scale, anchor)
-    check_reading(reading, [format] if format else ranked_formats(), "placet aggregate")
-    show = show_tiers if tiers else show_result
-    also, fitting = model_options(control or [], agents, drift, step)
-    params, mixed = split_parameters(groups, members, by, fitting | parse_parameters(param or []))
-    if method:
-        check_drift(drift, method)
-        check_method(method, params)
-    elif params:
-        check_defaults(params)
-    options = also | reading
-    if parts or dask:
-        if report is not None or by:
-            raise ValueError("--report and --by look at all data and need them in memory; leave --parts or --dask out")
-        with open_parts([files], format, options, dask, method or "consensus") as (found,):
-            chosen = method or default_method(found)
-            check_method(chosen, params)
-            answer: Any = consensus(found, chosen, bootstrap=bootstrap, random_state=seed, **params)
-        answer = answer.with_min_support(min_support) if min_support else answer
-        answer = _in_points(answer, scale, anchor) if scale else answer
-        _deliver(answer, set(found.notes), out, as_json, level, None, show)
-        return
-    with progress_bar("reading"):
-        data, start, old = _read(files, by, format, options)
-    chosen = method or (old.method if old is not None else default_method(data))
-    if not method and old is None and (why := default_note(data)):
-        say(why)
-    params = {**(old.params if old is not None and chosen == old.method else {}), **params}
-    params.pop("random_state", None)
-    check_drift(drift, chosen)
-    check_method(chosen, params)
-    mixture = mixture_of(groups, chosen, params, mixed, seed) if groups else None
-    kept = data
-    if isinstance(data, Scores) and "scores" not in METHODS[chosen].takes:
-        data = data.to_rankings()  # one ballot per task
-    if not isinstance(data, Mapping | Scores) and (seconds := expected_seconds(data, chosen, bootstrap, params)) > LONG:
-        say(f"{chosen} on {_size(data)}: about {_time(seconds)}")
-    with progress_bar(chosen) as bar:
-        given = {"bootstrap": bootstrap, "random_state": seed, "progress": bar, "start": start}
-        given |= params if mixture is None else {}
-        result: Any = consensus(data, mixture or chosen, **given)
-        result = replace(result, by=by) if by else result
-        result = result.with_min_support(min_support) if min_support else result
-        result = _in_points(result, scale, anchor) if scale else result
-    said = data.values() if isinstance(data, Mapping) else [data]
-    known = {note for part in said for note in part.notes}  # already reported when the files were read
-    say_groups(result, members)
+    check_reading(reading, formats_to_rank(format), "placet aggregate")
+    in_parts = parts or bool(dask)
+    if title and report is None:
+        raise ValueError(f"--title {title!r} is the heading of a page; add --report PAGE.html")
+    if in_parts and (report is not None or by):
+        raise ValueError("--report and --by look at all data and need them in memory; leave --parts or --dask out")
+    options, fitting = _model_options(control or [], agents, drift, step)
+    params, mixed = _split_parameters(groups, members, by, fitting | parse_parameters(param or []))
+    _check_parameters(method, params, drift)
+    with _opened(files, by, format, options | reading, in_parts, dask, method) as (data, board):
+        chosen = method or _default(data, board, params, drift)
+        if board is not None and chosen == board.method:
+            params = {name: value for name, value in board.params.items() if name != "random_state"} | params
+        fitted = _to_fit(data, chosen)
+        _say_time(fitted, chosen, bootstrap, params)
+        model = _mixture(groups, chosen, params, mixed, seed) if groups else chosen
+        given: dict[str, Any] = {} if groups else params  # a mixture holds those of its model
+        given = given | {"bootstrap": bootstrap, "random_state": seed}
+        start = None if board is None else board.consensus
+        with nullcontext() if in_parts else progress_bar(chosen) as bar:  # of parts, passes are shown
+            result: Any = consensus(fitted, model, progress=bar, start=start, **given)
+    result = replace(result, by=by) if by else result
+    result = result.with_min_support(min_support) if min_support else result
+    result = _in_points(result, scale, anchor) if scale else result
+    if groups:
+        _say_groups(result, members)
     if report is not None:  # before stdout, which may be a pipe that is closed early
         with progress_bar("report"):
-            _write_page(report, result, data, title=title or page_title(files), level=level, origin=origin(files, seed))
+            _write_page(report, result, fitted, files, seed, title, level)
         say(f"report: {report}")
-    _deliver(result, known, out, as_json, level, kept, show)
-
-
-def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, level: float, data: Any, show: Any) -> None:
-    """Report notes that are not in ``known`` on stderr, and write the result where it is requested."""
-    from placet.aggregate.result.result_files import WRITERS, result_json
-    from placet.io.files import bare_suffix
-
     for note in result.notes:
-        if note not in known:
+        if note not in _notes(fitted):  # reported when the files were read
             say(note)
-    if out is not None:
-        with progress_bar("writing"):
-            WRITERS[bare_suffix(out)](out, result, level, data)
-    elif as_json:
-        with progress_bar("ranks"):
-            value = result_json(result, level, data)
-        show_json(value)
-    else:
-        show(result, level)
+    _deliver(result, out, as_json, level, None if in_parts else data, show_tiers if tiers else show_result)
+
+
+# Before any file is read
 
 
 def check_scale(scale: str, anchor: str) -> None:
@@ -172,6 +144,145 @@ def check_scale(scale: str, anchor: str) -> None:
         one_of(scale, SCALES, "--scale")
     elif anchor:
         raise ValueError(f"--anchor {anchor} needs --scale, such as --scale elo")
+
+
+def _model_options(control: Sequence[str], agents: str, drift: str, step: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the reader and parameters of the model; those given by -r and -p take precedence."""
+    from placet.data.parameters import parse_value
+
+    reading: dict[str, Any] = {"control": list(control)} if control else {}
+    moving = {"drift": parse_value(drift)} if drift else {}
+    if step:
+        moving["step"] = parse_value(step)
+    if not agents:
+        return reading, moving
+    from placet.aggregate.likelihood.raters import parse_kinds
+
+    kinds = parse_kinds(agents)
+    if "side" in kinds:
+        reading["ordered"] = True
+    return reading, moving | {"agents": agents} | ({"ties": "davidson"} if "ties" in kinds else {})
+
+
+def _check_drift(drift: str, method: str) -> None:
+    """Raise a ``ValueError`` for a method whose scores cannot change over time."""
+    from placet.aggregate.method_table import method_of
+
+    if drift and not method_of(method).drifts:
+        raise ValueError(
+            f"--drift {drift} is for votes on pairs (--method bradley-terry); scores of {method} do not move"
+        )
+
+
+def _split_parameters(
+    groups: str, members: Path | None, by: str, params: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split parameters into those of the model and those of the mixture."""
+    if not groups:
+        if members is not None:
+            raise ValueError("--members needs --groups: a number of groups, or auto")
+        return params, {}
+    from placet.aggregate import Mixture
+    from placet.data.parameters import check_parameters
+
+    if by:
+        raise ValueError(f"--groups finds groups of voters in all the data; --by {by} cuts them up: give only one")
+    if groups != "auto" and not groups.isdecimal():
+        raise ValueError(f"--groups must be a number of groups or auto, not {groups!r}")
+    names = [name for name in inspect.signature(Mixture).parameters if name not in ("model", "k", "random_state")]
+    own = {name: value for name, value in params.items() if name in names}
+    check_parameters(Mixture, own, "the mixture")
+    return {name: value for name, value in params.items() if name not in names}, own
+
+
+def _check_parameters(method: str, params: Mapping[str, Any], drift: str) -> None:
+    """Reject parameters that the method, or every possible default, does not take."""
+    from placet.aggregate.consensus_door import check_method
+    from placet.aggregate.method_table import check_defaults
+
+    if method:
+        _check_drift(drift, method)
+        check_method(method, params)
+    elif params:
+        check_defaults(params)
+
+
+# Reading and fitting
+
+
+@contextmanager
+def _opened(
+    files: list[Path], by: str, format: str, options: dict[str, Any], in_parts: bool, dask: str, method: str
+) -> "Iterator[tuple[Any, Board | None]]":
+    """The data, in memory or in parts, and the board to update, if one is given."""
+    if in_parts:
+        with open_parts([files], format, options, dask, method or "consensus") as (found,):
+            yield found, None
+        return
+    with progress_bar("reading"):
+        opened = read_or_update(files, by, format, options)
+    yield opened
+
+
+def _default(data: Any, board: "Board | None", params: Mapping[str, Any], drift: str) -> str:
+    """The method of the board, or the default for the data; its parameters are checked now that it is known."""
+    from placet.aggregate.consensus_door import check_method
+    from placet.aggregate.method_table import default_method, default_note
+
+    if board is None and (why := default_note(data)):
+        say(why)
+    chosen = default_method(data) if board is None else board.method
+    _check_drift(drift, chosen)
+    check_method(chosen, params)
+    return chosen
+
+
+def _to_fit(data: Any, method: str) -> Any:
+    """The data as the method reads them: of a score table, one ballot per task unless the method reads scores."""
+    from placet.aggregate.method_table import METHODS
+    from placet.data import Scores
+
+    return data.to_rankings() if isinstance(data, Scores) and "scores" not in METHODS[method].takes else data
+
+
+def _say_time(data: Any, method: str, bootstrap: int, params: Mapping[str, Any]) -> None:
+    """Say how long a long fit will take, if the data are one problem or many that are known in size."""
+    from placet.aggregate.consensus_door import expected_seconds
+    from placet.data import Comparisons, Rankings
+
+    if isinstance(data, Rankings | Comparisons):
+        seconds = expected_seconds(data, method, bootstrap, params)
+        if seconds > LONG:
+            say(f"{method} on {_size(data)}: about {_time(seconds)}")
+
+
+def _size(data: "Rankings | Comparisons") -> str:
+    from placet.data import Rankings
+
+    if isinstance(data, Rankings) and data.instances is not None:
+        return f"{len(data.instances):,} instances with {len(data.item):,} rows"
+    return f"{data.n_items:,} items"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+
+
+def _mixture(groups: str, method: str, params: dict[str, Any], own: dict[str, Any], seed: int) -> "Mixture":
+    """The mixture specified by --groups."""
+    from placet.aggregate import Mixture
+    from placet.aggregate.method_table import MIXED
+    from placet.data.errors import one_of
+
+    model = MIXED[one_of(method, MIXED, "method of --groups")](**params)
+    return Mixture(model, groups if groups == "auto" else int(groups), random_state=seed, **own)
+
+
+# The result
+
+
+def _notes(data: Any) -> set[str]:
+    return {note for part in (data.values() if isinstance(data, Mapping) else [data]) for note in part.notes}
 
 
 def _in_points(result: Any, scale: str, anchor: str) -> Any:
@@ -194,58 +305,46 @@ def _in_points(result: Any, scale: str, anchor: str) -> Any:
     return rescale(result, scale, names.get(item), value)
 
 
-def _read(files: "list[Path]", by: str, format: str, options: dict[str, Any]) -> "tuple[Any, Any, Board | None]":
-    """The data, the scores to start from, and the board to continue, if one is given."""
-    from placet.data import DataError, concat
+def _say_groups(result: "Groups", members: Path | None) -> None:
+    """Report shares and favorites of the groups; write the memberships to the file ``members``."""
+    for row in result.summary():
+        error = "" if row["share_stderr"] is None else f" ± {row['share_stderr']:.3f}"
+        say(f"group {row['group']}: {row['share']:.1%} of voters{error}, {row['first']}")
+    if members is not None:
+        from placet.io.tables.tables import write_table
 
-    boards, others = read_boards(files)
-    if not boards:
-        return (read_slices(files, by, format, options) if by else read_all(files, format, options)), None, None
-    if by or any(board.data is None or isinstance(board.data, Mapping) for board in boards):
-        raise DataError(
-            f"{files[0]}: this board cannot be updated: it has slices, or no votes; aggregate all files together"
-        )
-    parts = [board.data for board in boards]
-    if others:
-        parts.append(read_all(others, format, _as_before(boards[0].data, options)))
-    if len({type(part) for part in parts}) > 1:
-        raise DataError(
-            f"{', '.join(map(str, files))}: a board of {_kind(parts[0])} cannot be updated with {_kind(parts[-1])}; "
-            "give --format where a file was read as something else"
-        )
-    say(f"continuing from {boards[0].consensus!r}")
-    return concat(parts), boards[0].consensus, boards[0]
+        write_table(members, result.membership_frame().to_dict())
+        say(f"members: {members}")
 
 
-def _as_before(data: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """The options with the controls of the board to continue, unless some are given or their names are not plain."""
-    known = getattr(data, "controls", None) or ()
-    if not known or "control" in options or any("=" in name for name in known):
-        return options
-    say(f"controls as before: {', '.join(known)}")
-    return options | {"control": list(known)}
+def _write_page(
+    report: Path, result: Any, data: Any, files: Sequence[Path], seed: int, title: str, level: float
+) -> None:
+    """Write the page about the result, which says from what files, by what command, with what seed and when."""
+    from placet.report import Origin, write_consensus_page, write_slices_page
+    from placet.report.document import now
 
-
-def _kind(data: Any) -> str:
-    return {"Comparisons": "votes", "Rankings": "ballots", "Scores": "scores"}.get(type(data).__name__, "other data")
-
-
-def _write_page(report: Path, result: Any, data: Any, **options: Any) -> None:
-    from placet.report import write_consensus_page, write_slices_page
-
+    names = [file.name for file in files]
+    heading = title or "Consensus of " + ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    typed = shlex.join(["placet", *sys.argv[1:]]) if sys.argv[1:2] == ["aggregate"] else ""
+    origin = Origin(files=tuple(names), command=typed, seed=seed, date=now())
     if isinstance(data, Mapping):
-        write_slices_page(report, result, **options)
+        write_slices_page(report, result, title=heading, level=level, origin=origin)
     else:
-        write_consensus_page(report, result, data, **options)
+        write_consensus_page(report, result, data, title=heading, level=level, origin=origin)
 
 
-def _size(data: "Rankings | Comparisons") -> str:
-    from placet.data import Rankings
+def _deliver(result: Any, out: Path | None, as_json: bool, level: float, data: Any, show: Any) -> None:
+    """Write the result where it is requested."""
+    from placet.aggregate.result.result_files import WRITERS, result_json
+    from placet.io.files import bare_suffix
 
-    if isinstance(data, Rankings) and data.instances is not None:
-        return f"{len(data.instances):,} instances with {len(data.item):,} rows"
-    return f"{data.n_items:,} items"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+    if out is not None:
+        with progress_bar("writing"):
+            WRITERS[bare_suffix(out)](out, result, level, data)
+    elif as_json:
+        with progress_bar("ranks"):
+            value = result_json(result, level, data)
+        show_json(value)
+    else:
+        show(result, level)

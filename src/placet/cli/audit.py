@@ -13,7 +13,7 @@ from placet.cli.common.options import (
     Param,
     check_reading,
     complete_methods,
-    ranked_formats,
+    formats_to_rank,
     reads,
 )
 
@@ -54,7 +54,7 @@ def audit(
     from placet.io.tables.column_names import split_names
 
     check_suffix(out)
-    check_reading(reading, [format] if format else ranked_formats(), "placet audit")
+    check_reading(reading, formats_to_rank(format), "placet audit")
     values = parse_parameters(param or [])
     check_method(method, values)
     if file is None:

@@ -103,7 +103,7 @@ def _one_kind(cells: list[Any]) -> list[Any]:
     if kinds <= {float}:
         whole = all(isinstance(c, int) for c in cells if c is not None)
         return cells if whole else [None if c is None else float(c) for c in cells]
-    return cells if kinds in ({str}, {bool}) else [None if c is None else _text(c) for c in cells]
+    return cells if kinds in ({str}, {bool}) else [None if c is None else str(c) for c in cells]
 
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequence[Bar | None]" = ()) -> None:
@@ -112,7 +112,7 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequen
 
     if not sys.stdout.isatty():
         for row in (head, *rows):
-            print(tsv_line([_text(value) for value in row]))
+            print(tsv_line(["" if value is None else str(value) for value in row]))
         return
     from rich.console import Console
 
@@ -122,8 +122,3 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequen
     marks = MARKS if console.encoding.startswith("utf") else PLAIN_MARKS
     table, least = drawn_table(head, rows, console.width, bars, marks)
     Console(width=max(console.width, least)).print(table)
-
-
-def _text(value: Any) -> str:
-    """A value in full precision; empty for None."""
-    return "" if value is None else str(value)

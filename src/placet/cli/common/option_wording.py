@@ -26,7 +26,6 @@ _PHRASES = {
     "read_ballots(agent=) or from_orders(agent=)": "name their column with --agent",
     "read_battles(..., time=) or from_battles(..., time=)": "name the column of dates with --time",
 }
-_OTHERS = ("format", "by", "control", "agents", "drift", "step")  # in addition to those of every command that reads
 
 
 def in_options(message: str) -> str:
@@ -49,10 +48,10 @@ def _option(match: re.Match[str]) -> str:
     name, value = match["name"], match["value"]
     if name is None:
         return match[0]
-    from placet.cli.common.options import READING
+    from placet.cli.aggregate import aggregate  # which also takes the options of every command that reads
 
     text = "" if value is None else _text(value)
-    if name in READING or name in _OTHERS:
+    if name in inspect.signature(aggregate).parameters:
         return f"--{name.replace('_', '-')}" + (f" {text}" if text else "")
     if name in _of_readers():
         return f"--read {name}={text or '...'}"

@@ -179,22 +179,22 @@ def reading_options(said: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def ranked_formats() -> list[str]:
-    """The formats whose data can be aggregated."""
+def formats_to_rank(format: str = "") -> list[str]:
+    """The format, if one is given, else those whose data can be aggregated."""
     from placet.data import Comparisons, Rankings, Scores
+    from placet.data.errors import one_of
     from placet.io import LetorAgg
     from placet.io.formats import FORMATS
 
+    if format:
+        return [one_of(format, FORMATS, "--format")]
     return [name for name, one in FORMATS.items() if one.kind in (Comparisons, Rankings, Scores, LetorAgg)]
 
 
 def check_reading(options: Mapping[str, Any], formats: list[str], who: str) -> None:
     """Raise a ``ValueError`` for a reader option that none of the ``formats`` read by ``who`` accepts."""
-    from placet.data.errors import one_of
     from placet.io.formats import FORMATS
 
-    for format in formats:
-        one_of(format, FORMATS, "--format")
     taken = {name for format in formats for name in inspect.signature(FORMATS[format].read).parameters}
     for name, value in options.items():
         if name not in taken:
