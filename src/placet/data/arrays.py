@@ -29,11 +29,14 @@ class Lists(NamedTuple):
 
 def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
     """A read-only, one-dimensional, contiguous view of ``values``; the caller's array stays writable."""
-    refuse_masked_or_complex(values)
+    if type(values) is not np.ndarray or values.dtype.kind == "c":  # plain arrays of other kinds hide nothing
+        refuse_masked_or_complex(values)
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.ndim != 1:
         raise DataError(f"a column must be one-dimensional, not of shape {array.shape}")
-    return read_only(array)
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def refuse_masked_or_complex(values: Any) -> None:
@@ -55,8 +58,10 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 def set_columns(record: Any, **values: Any) -> None:
     """Set fields of a frozen dataclass; arrays become read-only views."""
     for name, value in values.items():
-        column = read_only(value) if isinstance(value, np.ndarray) and value.flags.writeable else value
-        object.__setattr__(record, name, column)
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value = value.view()
+            value.flags.writeable = False
+        object.__setattr__(record, name, value)
 
 
 def trusted(kind: type[T], **columns: Any) -> T:
@@ -191,6 +196,11 @@ def is_missing(value: Any) -> bool:
     )
 
 
+def _never_missing(values: Iterable[Any]) -> bool:
+    """Whether all values are text or whole numbers, which are never missing; asking each is slower."""
+    return set(map(type, values)) <= {str, int}
+
+
 def _refuse_numbers(names: Iterable[Any], column: Iterable[Any], what: str) -> None:
     """Refuse numbers that are ambiguous as names: floats beyond 2^53, and ``True`` mixed with 1."""
     for name in names:
@@ -230,7 +240,7 @@ def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit
         index: dict[Any, int] = dict.fromkeys(column, 0)
     except TypeError:
         raise DataError(f"{what} names must be hashable (text, numbers), not {type(column[0]).__name__}") from None
-    if any(map(is_missing, index)):
+    if not _never_missing(index) and any(map(is_missing, index)):
         at = [k for k, value in enumerate(column) if is_missing(value)]
         said = column[at[0]]
         raise DataError(
@@ -252,7 +262,7 @@ def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit
 def unique_names(values: Iterable[Hashable], what: str) -> Names:
     """Names as a tuple; duplicates and missing names are errors."""
     names = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
-    missing = [k for k, name in enumerate(names) if is_missing(name)]
+    missing = [] if _never_missing(names) else [k for k, name in enumerate(names) if is_missing(name)]
     if missing:
         raise DataError(f"{what} names contain a missing one, number {missing[0]} ({len(missing)} such); name it")
     if len(set(names)) != len(names):

@@ -132,7 +132,8 @@ def read(source: Any, format: str | None = None, *, on_error: OnError = "raise",
     sources = expand(source)
     with open_head(sources, on_error, options) as head:
         name, layout = choose_format(head, possible)
-        check_parameters(FORMATS[name].read, options, f"the reader of {name!r}", skip=1)
+        if options:
+            check_parameters(FORMATS[name].read, options, f"the reader of {name!r}", skip=1)
         if len(sources) == 1 or is_tabular(name):
             return _with_note(name, FORMATS[name].read(head.with_layout(layout), on_error=on_error, **options))
         if FORMATS[name].kind not in (Rankings, Comparisons, Queries):

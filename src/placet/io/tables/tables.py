@@ -137,7 +137,8 @@ class TableRows:
 
     def column(self, name: str, way_out: str = "") -> Column:
         """One column, with text stripped and missing values as ``None``."""
-        self.table.require(name, way_out)
+        if name not in self.cells:
+            self.table.require(name, way_out)
         if name not in self._columns:
             self._columns[name] = join_columns([code_cells(cells) for cells in self.cells[name]])
         return self._columns[name]
@@ -157,7 +158,8 @@ class TableRows:
 
         If ``optional``, an empty cell is NaN; otherwise ``if_empty`` says what to do about it.
         """
-        self.table.require(name, way_out)
+        if name not in self.cells:
+            self.table.require(name, way_out)
         values = self._numbers(name)
         wrong = ~np.isfinite(values) | (values < 0 if positive else False)
         if optional and wrong.any():
