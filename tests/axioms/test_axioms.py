@@ -29,7 +29,7 @@ from placet.axioms import (
     worst_case,
 )
 from placet.axioms.checks import GENERAL
-from placet.axioms.outcome import CachedMethod
+from placet.axioms.outcome import CachedMethod, relation
 from placet.axioms.verdict import _limited_profiles, theorems
 from placet.data import DataError, Rankings
 
@@ -558,11 +558,29 @@ def test_no_rule_follows_all_majorities_of_a_rotations(n):
 # The table
 
 
+@pytest.mark.parametrize("name", RULES)
+def test_the_scores_of_a_rule_order_items_as_its_consensus_does(name):
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        orders = [rng.permutation(4)[: rng.integers(1, 5)].tolist() for _ in range(7)]
+        data = Rankings.from_orders([[f"i{k}" for k in order] for order in orders], items=[f"i{k}" for k in range(4)])
+        method = as_method(name)
+        try:
+            expected = relation(method.run(data), 4)
+        except DataError:
+            with pytest.raises(DataError):
+                method.outcome(data)
+            continue
+        assert (method.outcome(data) == expected).all()
+
+
 def test_every_rule_and_model_can_be_asked():
     profile = Domain(3, 1).profile((((0, 1, 2), 1.0), ((1, 2, 0), 1.0), ((0, 2, 1), 1.0)))
     for name in [*RULES, "plackett-luce", "mpm"]:
         method, seen = as_method(name), []
-        see = CachedMethod(replace(method, run=lambda data, run=method.run, seen=seen: seen.append(data) or run(data)))
+        kind = "run" if method.scores is None else "scores"
+        ask = getattr(method, kind)
+        see = CachedMethod(replace(method, **{kind: lambda data, ask=ask, seen=seen: seen.append(data) or ask(data)}))
         for axiom in ("universality", "transitivity", "pareto", "majority", "condorcet", "strong-condorcet"):
             AXIOMS[axiom](profile, see)
         assert len(seen) == 1

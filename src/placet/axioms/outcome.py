@@ -24,12 +24,21 @@ class ExaminedMethod:
 
     A relation (n, n) is positive where the row item is above the column item; it need not be transitive.  For a
     positional method, ``h`` gives the points of n places; ``unlisted`` is how it treats items that a ballot omits.
+    ``scores`` of a rule gives its scores alone, equal where they tie.
     """
 
     name: str
     run: Callable[[Any], Any]
     h: Callable[[int], Floats] | None = None
     unlisted: str = "absent"
+    scores: Callable[[Any], Floats] | None = None
+
+    def outcome(self, data: Rankings | Comparisons) -> Above:
+        """Which items it puts above which others; a rule is asked for its scores, with no result built around them."""
+        if self.scores is None:
+            return relation(self.run(data), data.n_items)
+        scores = self.scores(data)
+        return scores[:, None] > scores[None, :]
 
 
 def as_method(method: Any, **params: Any) -> ExaminedMethod:
@@ -46,9 +55,14 @@ def as_method(method: Any, **params: Any) -> ExaminedMethod:
     if isinstance(method, str):
         if method == "majority":
             return ExaminedMethod(method, majority_relation)
-        method_of(method)
+        record = method_of(method)
         unlisted = str(params.get("unlisted", "absent"))
-        return ExaminedMethod(method, lambda data: consensus(data, method, **params), _points(method, params), unlisted)
+        run = lambda data: consensus(data, method, **params)  # noqa: E731
+        if record.kind != "rule":
+            return ExaminedMethod(method, run, unlisted=unlisted)
+        record.check(params)
+        scores = lambda data: record.run(data, **params).scores  # noqa: E731
+        return ExaminedMethod(method, run, _points(method, params), unlisted, scores)
     if hasattr(method, "get_params") and hasattr(method, "fit"):
         settings = method.get_params(deep=False)
         name = getattr(method, "method", type(method).__name__)
@@ -116,7 +130,7 @@ class CachedMethod:
         if len(self._cache) >= self._most_cached:
             self._cache.clear()
         try:
-            above: Above | None = relation(self.method.run(profile.to_rankings()), len(profile.items))
+            above: Above | None = self.method.outcome(profile.to_rankings())
         except DataError as error:
             above, self.reason = None, str(error)
         self._cache[profile] = above

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate.method_table import METHODS
-from placet.axioms.outcome import Above, as_method, relation, tiers
+from placet.axioms.outcome import Above, as_method, tiers
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats
 
@@ -52,7 +52,7 @@ def compare_methods(
     outcomes = dict([first] if first else [])
     for method in map(as_method, chosen):
         if method.name not in outcomes:
-            outcomes[method.name] = relation(method.run(data), data.n_items)
+            outcomes[method.name] = method.outcome(data)
     names, n = tuple(outcomes), data.n_items
     x, y = np.triu_indices(n, 1)
     sign = np.array([a[x, y].astype(np.int64) - a[y, x] for a in outcomes.values()])

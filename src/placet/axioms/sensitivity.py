@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate.places import mean_points, tier_starts
-from placet.axioms.outcome import Above, ExaminedMethod, relation, tiers
+from placet.axioms.outcome import Above, ExaminedMethod, tiers
 from placet.axioms.profiles import rankings_of_tiers, tier_table
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
@@ -146,7 +146,7 @@ def _search_sensitivity(
     def changes(count: int, rival: int) -> bool:
         nonlocal tried
         tried += 1
-        after = relation(rule.run(_convert_ballots(rankings, tier, winner, rival, count, whole)), rankings.n_items)
+        after = rule.outcome(_convert_ballots(rankings, tier, winner, rival, count, whole))
         return bool(after[:, winner].any())
 
     for rival in rivals:
