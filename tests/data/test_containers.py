@@ -16,7 +16,7 @@ from scipy import sparse
 
 import placet
 from placet import Comparisons, DataError, Queries, Rankings
-from placet.data.arrays import hold_out
+from placet.data.arrays import hold_out, with_columns
 
 
 @st.composite
@@ -779,3 +779,20 @@ def test_a_share_held_out_leaves_at_least_one_on_each_side(n, share):
     assert len(held_out) == (0 if n < 2 else sorted([1, round(share * n), n - 1])[1])
     other = [hold_out(n, share, np.random.default_rng(seed))[1].tolist() for seed in range(20)]
     assert n < 2 or len(set(map(tuple, other))) > 1
+
+
+@given(ballots(), st.randoms(use_true_random=False))
+def test_columns_that_are_trusted_are_valid(drawn, random):
+    """Selections and changes of valid ballots are what the checking constructor would make of them."""
+    data = rankings_of(drawn)
+    some = [b for b in range(len(data)) if random.random() < 0.6]
+    kept = [name for name in data.items if random.random() < 0.7]
+    weighted = with_columns(data, weight=data.weight * 2)
+    for made in (data, data[some], data[::-1], data.restricted(kept), weighted, data.completed()):
+        columns = {name: getattr(made, name) for name in made.__dataclass_fields__}
+        checked = Rankings(**columns)
+        assert made == checked
+        for name, column in columns.items():
+            if isinstance(column, np.ndarray):
+                assert not column.flags.writeable, name
+                assert column.dtype == getattr(checked, name).dtype, name
