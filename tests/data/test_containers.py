@@ -681,7 +681,7 @@ def test_queries_put_together():
     d = Queries.from_arrays([[1.0, 2], [3, 4], [5, 6]], [0, 1, 2], ["u", "u", "u"], relations=relation)
     assert (c + d).relations["near"].nnz == 2
     for other, said in (
-        (a[:1], "query 'q' stands in parts 0 and 1"),
+        (a[:1], "query 'q' is in parts 0 and 1"),
         (Queries.from_arrays([[1.0]], [1], ["z"]), "part 1 has 1 features and part 0 has 2"),
         (c, "other relations"),
     ):

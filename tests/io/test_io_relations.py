@@ -99,7 +99,7 @@ def test_what_cannot_be_read(files):
     with pytest.raises(DataError, match="the rows have no names"):
         placet.read_letor(bare, relations={"links": files("l", "A B\n")})
     twice = files("twice.txt", ROWS.replace("= B\n1 qid:7", "= A\n1 qid:7"))
-    with pytest.raises(DataError, match="document 'A' stands twice in query 7"):
+    with pytest.raises(DataError, match="document 'A' occurs twice in query 7"):
         placet.read_letor(twice, relations={"links": files("l", "A B\n")})
 
 

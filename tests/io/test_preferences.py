@@ -114,7 +114,7 @@ def test_lines_of_a_list_may_stand_anywhere_and_cycles_are_named():
     with pytest.raises(DataError, match="item 'b' of 'x' is not among"):
         read_preferences(io.StringIO("x: a > b\n"), items=["a"])
     loose = read_preferences({"list": [1, 1], "over": ["a", "c"], "under": ["b", "d"]})
-    assert "1 of 1 lists tell no two groups of items apart" in loose.notes[1]
+    assert "1 of 1 lists separate no two groups of items" in loose.notes[1]
 
 
 def test_writing_refuses_what_has_no_place():

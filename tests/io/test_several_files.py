@@ -36,7 +36,7 @@ def test_graded_rows_are_put_together_and_a_query_in_two_files_names_them(tmp_pa
     (tmp_path / "a.letor").write_text("1 qid:1 1:2\n0 qid:1 1:1\n")
     (tmp_path / "b.letor").write_text("1 qid:2 1:2\n0 qid:2 1:1\n")
     assert read_files([tmp_path / "a.letor", tmp_path / "b.letor"]).qid == (1, 2)
-    with pytest.raises(DataError, match=r"a\.letor, .*a\.letor: query 1 stands in parts 0 and 1"):
+    with pytest.raises(DataError, match=r"a\.letor, .*a\.letor: query 1 is in parts 0 and 1"):
         read_files([tmp_path / "a.letor", tmp_path / "a.letor"])
 
 

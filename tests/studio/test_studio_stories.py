@@ -192,7 +192,7 @@ def test_bad_trainings_are_refused(browser, search, ballots):
         ({"ranker": "linear", "metric": "x"}, "x"),
     ):
         assert words in browser.result(f"/api/rankers/{search}/train", body, state="failed")
-    assert "no graded rows" in browser.result(f"/api/rankers/{ballots}/train", {"ranker": "linear"}, state="failed")
+    assert "not graded rows" in browser.result(f"/api/rankers/{ballots}/train", {"ranker": "linear"}, state="failed")
     for url, body in (
         ("compare", {}),
         ("compare", {"runs": ["x"]}),

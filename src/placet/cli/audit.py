@@ -94,11 +94,12 @@ def _value(found: "Audit | AuditSet | MethodAudit") -> Any:
 def _read(file: Path, format: str, options: dict[str, Any]) -> Any:
     from placet.data import Comparisons, DataError, Rankings, Scores
     from placet.io import read_files
+    from placet.io.several_files import kind_of
 
     data = read_files([file], format or None, **options)
     data = data.to_rankings() if isinstance(data, Scores) else data  # one ballot per task
     if not isinstance(data, Rankings | Comparisons):
-        raise DataError(f"{file}: {type(data).__name__} cannot be audited; votes, ballots or ratings can")
+        raise DataError(f"{file}: {kind_of(data)} cannot be audited; votes, ballots or ratings can")
     return data
 
 

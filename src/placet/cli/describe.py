@@ -56,9 +56,10 @@ def _surprise_table(data: Any, method: str) -> "pl.DataFrame":
     from placet.aggregate.influence import leave_one_out, surprise, voter_names
     from placet.aggregate.method_table import BALLOTS, VOTES
     from placet.data import Comparisons, DataError, Rankings
+    from placet.io.several_files import kind_of
 
     if not isinstance(data, Rankings | Comparisons):
-        raise DataError(f"--surprise looks at ballots or votes, not at {type(data).__name__}")
+        raise DataError(f"--surprise looks at ballots or votes, not at {kind_of(data)}")
     chosen = method or (VOTES if isinstance(data, Comparisons) else BALLOTS).name
     found, without = surprise(data, chosen), leave_one_out(data, chosen)
     say(

@@ -87,5 +87,5 @@ def _pair(text: str, what: str) -> tuple[float, float]:
     try:
         first, second = (float(part) for part in text.split(","))
     except ValueError:
-        raise ValueError(f"{what} {text!r} must be two numbers with a comma between them, such as -57.5,-105") from None
+        raise ValueError(f"{what} {text!r} must be two comma-separated numbers, such as -57.5,-105") from None
     return first, second

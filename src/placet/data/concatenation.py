@@ -81,7 +81,7 @@ def _join_queries(parts: list[Queries]) -> Queries:
         for name in part.qid:
             if owner.setdefault(name, k) != k:
                 raise DataError(
-                    f"query {name!r} stands in parts {owner[name]} and {k}; a query belongs to one part: "
+                    f"query {name!r} is in parts {owner[name]} and {k}; a query belongs to one part: "
                     "put its rows together, or rename one"
                 )
     first = parts[0]

@@ -136,8 +136,8 @@ def read_controlled(
     for name, column in placed.items():
         if (column == column[found.offsets[found.query]]).all():
             raise DataError(
-                f"{table.name}: control {name!r} is the same for all rows of a query, which moves no order; leave it "
-                "out"
+                f"{table.name}: control {name!r} is the same for all rows of a query, which cannot change its order; "
+                "leave it out"
             )
     return found, placed
 

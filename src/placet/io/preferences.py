@@ -139,7 +139,7 @@ def _ballots(
     coarse = sum(len(order) == 1 for order in orders)
     notes: tuple[str, ...] = (note,)
     if coarse:
-        notes += (f"{coarse} of {len(orders)} lists tell no two groups of items apart, so they say nothing",)
+        notes += (f"{coarse} of {len(orders)} lists separate no two groups of items, so they carry no information",)
     set_columns(found, notes=notes)
     return found
 

@@ -87,9 +87,7 @@ class Difference:
         if self.flips:
             x, y = self.flips[0]
             word = "pair is" if len(self.flips) == 1 else "pairs are"
-            notes.append(
-                f"{len(self.flips)} {word} turned round beyond chance, first {x!r} above {y!r} in a, below in b"
-            )
+            notes.append(f"{len(self.flips)} {word} reversed beyond chance, first {x!r} above {y!r} in a, below in b")
         for only, board in ((self.only_a, "first"), (self.only_b, "second")):
             if only:
                 notes.append(f"{len(only)} items are on the {board} board alone, first {only[0]!r}")

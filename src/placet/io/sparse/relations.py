@@ -35,7 +35,7 @@ class DocumentIndex:
             if name is None:
                 continue
             if (q, name) in self.row:
-                raise DataError(f"document {name!r} stands twice in query {qid[q]!r}; relations need one row of it")
+                raise DataError(f"document {name!r} occurs twice in query {qid[q]!r}; relations need one row of it")
             self.row[q, name] = r
             self.queries.setdefault(name, []).append(q)
 
