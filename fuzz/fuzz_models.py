@@ -299,7 +299,7 @@ def fuzz_file(keep: Path | None, path: Path, rows: np.ndarray | None, n: int, se
 def models(folder: Path) -> dict[str, np.ndarray | None]:
     """A saved file of every ranker, and rows to score, from the test cases."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from test_rank_every import CASES, fit, rows
+    from ranker_cases import CASES, fit, rows
 
     found = {}
     for name in CASES:

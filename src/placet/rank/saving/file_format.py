@@ -1,11 +1,12 @@
 """The file format of saved models: safetensors with its own SHA-256 in the header, read as untrusted input.
 
 The digest covers the whole file, with 64 zeros in place of the digest, and is checked before anything else.  Then the
-lengths, types and offsets of the arrays, and the depth and size of the JSON, are checked before memory is allocated.
+lengths, types and offsets of the arrays, and the depth and size of the JSON, are checked before safetensors reads them.
 """
 
 import hashlib
 import json
+import math
 import os
 import stat
 from typing import Any
@@ -58,15 +59,15 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise NotAModel("this is not a regular file, so not a saved model")
-        data = memoryview(file.read())
-    _check_digest(data)
+        data = file.read()
+    _check_digest(memoryview(data))
     length = int.from_bytes(data[:8], "little")
-    outer = _parse(bytes(data[8 : 8 + length]))
+    outer = _parse(data[8 : 8 + length])
     about = outer.pop("__metadata__", None)
     text = about.get("placet") if isinstance(about, dict) else None
     if not isinstance(text, str):
         raise NotAModel("these are tensors, but not a model that Placet saved")
-    return _parse(text.encode()), _arrays(outer, data[8 + length :])
+    return _parse(text.encode()), _arrays(data, outer, len(data) - 8 - length)
 
 
 def _without_waiting(path: str, flags: int) -> int:
@@ -132,31 +133,40 @@ def _finite(text: str) -> float:
     return number if abs(number) < float("inf") else _refuse(text)
 
 
-def _arrays(tensors: dict[str, Any], data: memoryview) -> Arrays:
-    """The arrays in the header, which must fill the rest of the file without gaps."""
+def _arrays(data: bytes, tensors: dict[str, Any], n_bytes: int) -> Arrays:
+    """The arrays of a file, read by safetensors once their layout in the header is known to be sound."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    _check_layout(tensors, n_bytes)
+    try:
+        found: Arrays = load(data)
+    except (SafetensorError, ValueError) as error:
+        raise NotAModel(f"this saved model is damaged: its arrays cannot be read ({error!s:.80})") from None
+    for name, array in found.items():
+        if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
+            raise NotAModel(f"this saved model is damaged: array {name!r:.40} holds bytes that are not true or false")
+    return found
+
+
+def _check_layout(tensors: dict[str, Any], n_bytes: int) -> None:
+    """Raise unless the arrays in the header fill the ``n_bytes`` after it without gaps."""
     if len(tensors) > MOST_TENSORS:
         raise NotAModel(f"this is not a saved model: it holds {len(tensors):,} arrays, more than {MOST_TENSORS:,}")
     places: list[tuple[int, int, str]] = []
     for name, about in tensors.items():
         dtype, shape, (start, end) = _layout_of(about)
-        n_bytes = dtype.itemsize
-        for size in shape:
-            n_bytes *= size  # Python integers do not overflow
-        if end - start != n_bytes:
-            raise NotAModel(f"this saved model is damaged: array {name!r:.40} has {end - start} bytes, not {n_bytes}")
+        expected = dtype.itemsize * math.prod(shape)  # Python integers do not overflow
+        if end - start != expected:
+            raise NotAModel(f"this saved model is damaged: array {name!r:.40} has {end - start} bytes, not {expected}")
         places.append((start, end, name))
-    at, found = 0, {}
+    at = 0
     for start, end, name in sorted(places):
-        if start != at or end > len(data):
+        if start != at or end > n_bytes:
             raise NotAModel(f"this saved model is damaged: array {name!r:.40} does not follow the one before it")
-        dtype, shape, _ = _layout_of(tensors[name])
-        if dtype.kind == "b" and (np.frombuffer(data[start:end], np.uint8) > 1).any():
-            raise NotAModel(f"this saved model is damaged: array {name!r:.40} holds bytes that are not true or false")
-        found[name] = np.frombuffer(data[start:end], dtype).reshape(shape).copy()
         at = end
-    if at != len(data):
-        raise NotAModel(f"this saved model is damaged: {len(data) - at} bytes after its arrays belong to none")
-    return found
+    if at != n_bytes:
+        raise NotAModel(f"this saved model is damaged: {n_bytes - at} bytes after its arrays belong to none")
 
 
 def _layout_of(about: Any) -> tuple[np.dtype[Any], tuple[int, ...], tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Saved rankers: arrays with a JSON header.  Loading never runs code from the file, nor a third-party parser.
+"""Saved rankers: arrays with a JSON header.  Loading never runs code from the file.
 
 A file holds a list of rankers, each after the rankers that it contains; the last one is the model.  Parameters and
 fitted attributes are plain JSON, except for dictionaries with one key: ``$array`` (the name of a tensor), ``$tuple``,
