@@ -117,9 +117,9 @@ def bench_raters(quick: bool) -> None:
             score = dict(zip(board.items, board.scores))
             gap = np.array([score[x] - score[y] for x, y in zip(left[test], right[test])])
             if agents is None:
-                costs = outcome_costs(gap + board.extras["order_effect"], "davidson", board.extras["tie"])
+                costs = outcome_costs(gap + board.effects.of("order")[0], "davidson", board.tie)
             else:
-                costs = [-np.log(p) for p in board.extras["agents"].probabilities(worker[test].tolist(), gap)]
+                costs = [-np.log(p) for p in board.agents.probabilities(worker[test].tolist(), gap)]
             total += float(np.choose([("a", "b", "tie").index(word) for word in outcome[test]], costs).sum())
         loss = total / len(left)
         print(
@@ -194,8 +194,7 @@ def cost_of(past: pl.DataFrame, test: pl.DataFrame, items: list[str], year: int,
     spread = np.hypot(board.stderr[i], board.stderr[j])
     nodes, weight = np.polynomial.hermite_e.hermegauss(21)
     chance = sum(
-        w * np.array(outcome_probabilities(gap + z * spread, "davidson", board.extras["tie"]))
-        for z, w in zip(nodes, weight)
+        w * np.array(outcome_probabilities(gap + z * spread, "davidson", board.tie)) for z, w in zip(nodes, weight)
     )
     chosen = [("a", "b", "tie").index(word) for word in test["outcome"]]
     return -float(np.log(chance[chosen, np.arange(len(test))] / weight.sum()).sum())

@@ -18,7 +18,7 @@ INSIDE = {
     "kernels": "jit vector sums ranges metrics parse losses aggregate rank tracking",
     "io": "escaping output text compression files tables sparse ballots battles features clicks preferences preflib ratings score_tables"
     " trec judged_scores formats several_files table_slices scanning",
-    "aggregate": "places instances resample result likelihood pairs ballots mpm rules distance method scores"
+    "aggregate": "places instances resample data_facts result likelihood pairs ballots mpm rules distance method scores"
     " method_table mixture consensus_door consensus_of_parts influence",
     "rank": "documents validation controls sklearn_conventions feature_tables tree_arrays onnx_export query_rows monotone"
     " similarity saving probabilities ranker named_ranker linear trees boosting listwise torch fusion clicks labels search",

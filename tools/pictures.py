@@ -14,8 +14,6 @@ from xml.etree import ElementTree
 import numpy as np
 
 from placet.aggregate import Consensus
-from placet.aggregate.likelihood.raters import Raters
-from placet.aggregate.result.history import History
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.io.escaping import visible_lines
@@ -110,8 +108,8 @@ def boards_picture(boards: Mapping[str, Consensus], level: float = 0.95) -> str:
 
 def raters_picture(c: Consensus) -> str:
     """Sharpness of raters, least sharp first, with two standard errors; those who answer at random are highlighted."""
-    found = c.extras.get("agents")
-    if not isinstance(found, Raters) or "sharpness" not in found.columns:
+    found = c.agents
+    if found is None or "sharpness" not in found.columns:
         raise DataError('this result says nothing about the sharpness of raters; fit it with agents="sharpness"')
     sharp, error, words = found.columns["sharpness"], found.stderr["sharpness"], found.words()
     order = np.argsort(sharp, kind="stable")[:MOST_RATERS]
@@ -138,8 +136,7 @@ def raters_picture(c: Consensus) -> str:
 
 def history_picture(c: Consensus) -> str:
     """Scores over time of the items that are best at the end, with bands of two standard errors."""
-    history = c.extras.get("history")
-    chart = history_chart(c, history) if isinstance(history, History) else None
+    chart = None if c.timeline is None else history_chart(c, c.timeline)
     if chart is None:
         raise DataError('the scores of this result do not move; fit it with drift="learn"')
     picture = Picture()

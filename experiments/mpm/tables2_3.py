@@ -56,7 +56,7 @@ def figures(
     picture.suptitle(f"{name} ratings")
     picture.savefig(folder / "figure4.png", dpi=120, bbox_inches="tight")
     mpm = models["MPM"]
-    gamma, rank = mpm.consensus_.extras["variance"], mpm.consensus_.ranks  # type: ignore[attr-defined]
+    gamma, rank = mpm.consensus_.spread, mpm.consensus_.ranks  # type: ignore[attr-defined]
     picture, axes = plt.subplots(1, 2, figsize=(9, 3.4))
     picture.suptitle(f"{name} ratings")
     axes[0].plot(users, gamma, ".", markersize=2)

@@ -152,8 +152,8 @@ def test_adherence_and_variance_on_parts(params, agents, strength, rng):
     parts, whole = placet.consensus(cut(data, [13, 7, 20]), "mpm", **params), placet.consensus(data, "mpm", **params)
     same(parts, whole, close=1e-6)
     assert parts.notes[1:] == whole.notes
-    if "adherence" in whole.extras:
-        assert parts.extras["adherence"] == pytest.approx(whole.extras["adherence"], abs=1e-6)
+    if whole.adherence is not None:
+        assert parts.adherence == pytest.approx(whole.adherence, abs=1e-6)
 
 
 def test_net_wins_of_agents_that_do_not_fit_are_refused(rng, monkeypatch):

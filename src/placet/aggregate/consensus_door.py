@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
+from placet.aggregate.data_facts import support
 from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
 from placet.aggregate.likelihood.prior import LEARN
 from placet.aggregate.method import Method
 from placet.aggregate.method_table import METHODS, default_method, method_of
-from placet.aggregate.places import support
 from placet.aggregate.resample import resample
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.initial_scores import start_scores
@@ -131,19 +131,17 @@ def consensus(
     run = Run(method, params, bootstrap, random_state, start_scores(start, data.items))
     if isinstance(data, Comparisons) or data.instance is None:
         with _algebra(record, data.n_items):
-            result = run.answer(data, FitCounter(progress, 1 + bootstrap))
+            result = run.answer(_with_heads_note(data), FitCounter(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
-        heads = data.heads_note() if isinstance(data, Rankings) else ()
-        said = dict.fromkeys((*data.notes, *heads))  # a reader may have added this note already
-        return replace(result, notes=(*said, *result.notes)) if said else result
-    data, notes = without_empty_instances(data)
+        return result
+    data = without_empty_instances(data)
     with _algebra(record, int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
         if record.shares_agents:
             found = run.answer(data, FitCounter(progress, 1 + bootstrap))
             assert isinstance(found, ConsensusSet)
-            return replace(found, set_notes=(*notes, *found.set_notes))
+            return found
         results, more = run.each(data, progress)
-        return ConsensusSet(results, method=method, params=params, set_notes=(*notes, *more))
+        return ConsensusSet(results, method=method, params=params, set_notes=(*data.notes, *more))
 
 
 def _algebra(method: Method, n_items: int) -> AbstractContextManager[None]:
@@ -246,8 +244,8 @@ class Run:
                 scored.scores,
                 method=self.method,
                 params=self.params,
-                notes=(*scored.notes, *unused_note(data, self.method)),
-                extras=scored.extras,
+                notes=(*data.notes, *scored.notes, *unused_note(data, self.method)),
+                record=scored.record,
                 tolerance=scored.tolerance,  # type: ignore[arg-type]
                 support=support(data),
             )
@@ -258,12 +256,9 @@ class Run:
             given: dict[str, Any] = {"start": self.start} if self.start is not None and "start" in takes else {}
             if steps.total == 1 and "progress" in takes:
                 given["progress"] = steps.progress  # reports rounds within the single fit
-            model.fit(data, **given)
-            result = _with_support(model.consensus_, data)
-            if not record.reads_controls:
-                result = _with_notes(result, unused_note(data, self.method))
+            result = model.fit(data, **given).consensus_
             if self.bootstrap and hasattr(model, "bootstrap"):
-                result = _with_support(model.bootstrap(data, self.bootstrap, random_state=self.random_state), data)
+                result = model.bootstrap(data, self.bootstrap, random_state=self.random_state)
                 steps.step(1 + self.bootstrap)
                 return result
             again = lambda sample: _refit(model, sample)  # noqa: E731
@@ -329,14 +324,10 @@ def _problem(part: Rankings) -> tuple[bytes, ...]:
     return tuple(b"" if column is None else column.tobytes() for column in columns)
 
 
-def _with_support(result: Consensus | ConsensusSet, data: Rankings | Comparisons) -> Consensus | ConsensusSet:
-    return replace(result, support=support(data)) if isinstance(result, Consensus) else result
-
-
-def _with_notes(result: Consensus | ConsensusSet, notes: list[str]) -> Consensus | ConsensusSet:
-    if isinstance(result, Consensus):
-        return replace(result, notes=(*result.notes, *notes)) if notes else result
-    return replace(result, set_notes=(*result.set_notes, *notes))
+def _with_heads_note(data: Any) -> Any:
+    """The data, with a note if ballots may be the tops of longer lists; a reader may have added it already."""
+    new = [note for note in data.heads_note() if note not in data.notes] if isinstance(data, Rankings) else []
+    return replace(data, notes=(*data.notes, *new)) if new else data
 
 
 def _with_draws(result: Consensus | ConsensusSet, draws: list[Any]) -> Consensus | ConsensusSet:

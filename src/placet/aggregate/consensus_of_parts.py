@@ -16,6 +16,7 @@ import numpy as np
 
 from placet.aggregate.ballots.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.consensus_door import FitCounter, Run
+from placet.aggregate.data_facts import notes_of_data, support
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
     CLOSED,
@@ -39,14 +40,12 @@ from placet.aggregate.method_table import METHODS, MODELS, RULES
 from placet.aggregate.mpm.multinomial_preference import MultinomialPreference
 from placet.aggregate.mpm.preference_parts import fit_parts
 from placet.aggregate.pairs.bradley_terry import INDEPENDENT_PAIRS, BradleyTerry
-from placet.aggregate.places import support
 from placet.aggregate.result.initial_scores import start_scores, write_checkpoint
 from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.arrays import Floats, Ints, Names
 from placet.data.engines.serial import EngineError
 from placet.data.memory import PART_OF_MEMORY, array_bytes, memory_limit
-from placet.io.text import plural
 from placet.losses import LOSSES
 from placet.optim import Progress
 from placet.threads import algebra_threads
@@ -76,8 +75,7 @@ def consensus_of_parts(
             assert isinstance(result, Consensus)
         else:
             result = _of_ballots(parts, run, steps)
-    note = f"worked on in {plural(len(parts), 'part')}"
-    return replace(result, notes=(*parts.notes, note, *result.notes))
+    return result
 
 
 def _of_ballots(parts: Parts, run: Run, steps: FitCounter) -> Consensus:
@@ -97,7 +95,6 @@ def _of_ballots(parts: Parts, run: Run, steps: FitCounter) -> Consensus:
     else:
         return _of_different_ballots(parts, run, steps)
     steps.step()
-    result = replace(result, support=parts.sum(support, name="support"))
     if not run.bootstrap:
         return result
     draws = []
@@ -124,9 +121,10 @@ def _bradley_terry(parts: Parts, params: dict[str, Any], start: Floats | None) -
         return BradleyTerry(**own | more).fit(counts, start=start)
 
     model = fit(parts, start)
-    at = 1 if model.prior_ is not None else 0
+    at = len(notes_of_data(parts)) + (model.prior_ is not None)
     notes = (*model.consensus_.notes[:at], INDEPENDENT_PAIRS, *model.consensus_.notes[at:])
-    result = replace(model.consensus_, notes=notes, params=params | model.get_params(deep=False))
+    params = params | model.get_params(deep=False)
+    result = replace(model.consensus_, notes=notes, params=params, support=support(parts))
     return result, lambda sample: fit(sample, model.theta_, stderr=None, prior=model.prior_).theta_
 
 
@@ -147,8 +145,9 @@ def _rule(parts: Parts, method: str, params: dict[str, Any]) -> tuple[Consensus,
         scored.scores,
         method=method,
         params=params,
-        notes=scored.notes,
-        extras=scored.extras,
+        notes=(*notes_of_data(parts), *scored.notes),
+        support=support(parts),
+        record=scored.record,
         tolerance=scored.tolerance,
     )
     return result, lambda sample: run(sample).scores
@@ -170,7 +169,7 @@ def _itself(data: Any) -> Any:
 def _with_names(parts: Parts, data: Any) -> Any:
     """The data with numbered items and agents replaced by their names."""
     agents = {} if data.agent is None else {"agents": parts.agents}
-    return replace(data, items=parts.items, notes=(), **agents)
+    return replace(data, items=parts.items, notes=notes_of_data(parts), **agents)
 
 
 def _agent_factor(agent_weight: Any, parts: Parts) -> Floats | None:
@@ -339,7 +338,7 @@ def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consens
         b = BallotParts(some, factor, model.loss, model.first_prior, model.existence)
         notes = b.notes(parts.items, model.first_prior, model.existence)
         try:
-            return model.fit_objective(b, notes, parts.items, start)
+            return model.fit_objective(b, notes, parts, start)
         except EngineError as error:
             if b.last:
                 path = os.path.abspath(CHECKPOINT)

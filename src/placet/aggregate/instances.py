@@ -61,8 +61,8 @@ def refuse_instances(data: Rankings | Comparisons, method: str) -> None:
         )
 
 
-def without_empty_instances(data: Rankings) -> tuple[Rankings, list[str]]:
-    """The ballots without empty instances, and notes: the data's, and those on empty instances and unlisted items."""
+def without_empty_instances(data: Rankings) -> Rankings:
+    """The ballots without empty instances, with notes on these and on unlisted items."""
     assert data.instance is not None
     assert data.instances is not None
     used, code = np.unique(data.instance, return_inverse=True)
@@ -73,9 +73,9 @@ def without_empty_instances(data: Rankings) -> tuple[Rankings, list[str]]:
     if unlisted.any():
         first = data.items[int(np.argmax(unlisted))]
         notes.append(f"{unlisted.sum()} items are on no ballot and are left out, first {first!r}")
-    if not empty:
-        return data, notes
-    return replace(data, instance=code, instances=tuple(data.instances[k] for k in used)), notes
+    if len(notes) == len(data.notes):
+        return data
+    return replace(data, instance=code, instances=tuple(data.instances[k] for k in used), notes=tuple(notes))
 
 
 def split(data: Rankings) -> Iterator[tuple[Hashable, Rankings]]:

@@ -68,12 +68,3 @@ def sum_by_item(item: Ints, value: Floats, n_items: int) -> Floats:
 def listed_weight(rankings: Rankings) -> Floats:
     """Weight of the ballots that list each item."""
     return sum_by_item(rankings.item, rankings.weight[rankings.ballot], rankings.n_items)
-
-
-def support(data: Rankings | Comparisons) -> Floats:
-    """(n_items,): the weight of the ballots that list an item, or of the votes on it.  O(rows)."""
-    if isinstance(data, Rankings):
-        return listed_weight(data)
-    votes = data.wins_i + data.wins_j + data.ties
-    both = np.concatenate([data.i, data.j])
-    return np.bincount(both, np.concatenate([votes, votes]), data.n_items).astype(np.float64)

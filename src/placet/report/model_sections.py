@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from placet.aggregate import Consensus
-from placet.aggregate.likelihood.controls import Controls
-from placet.aggregate.likelihood.raters import Raters
+from placet.aggregate.result.control_effects import Controls
 from placet.aggregate.result.history import History
+from placet.aggregate.result.rater_parameters import Raters
 from placet.io.output.numbers import decimals_of, each_with_decimals, number, with_error
 from placet.report.figures import TEMPLATES, Block, Figure, Table, TableColumn
 

@@ -1,15 +1,12 @@
 """The page: the question, the answer, its uncertainty, and the data it rests on."""
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from placet.aggregate import METHODS, Consensus, ConsensusSet, Groups
-from placet.aggregate.likelihood.controls import Controls
-from placet.aggregate.likelihood.raters import Raters
 from placet.aggregate.method_table import record_of
-from placet.aggregate.result.history import History
-from placet.aggregate.rules.election_record import ELIMINATED, Record
+from placet.aggregate.result.election_record import ELIMINATED
 from placet.data import Comparisons, Rankings, Scores
 from placet.io.output.numbers import aligned_numbers, counts, decimals_of, number, percent
 from placet.report.audit_section import audit_many, audit_one
@@ -89,13 +86,12 @@ def write_consensus_page(
 
 def _of_one(c: Consensus, data: ReportedData, level: float) -> Sections:
     """The ranking, what the data leave open, what else the model found, and the audit."""
-    history, controls = c.extras.get("history"), c.extras.get("controls")
     return [
         ("Ranking", ranking_blocks(c, level, MOST_LISTED)),
         ("Who beats whom", _wins(c)),
         ("How sure the ranks are", _ranks(c)),
-        ("Scores over time", history_blocks(c, history) if isinstance(history, History) else []),
-        ("Controls", controls_blocks(controls) if isinstance(controls, Controls) else []),
+        ("Scores over time", [] if c.timeline is None else history_blocks(c, c.timeline)),
+        ("Controls", [] if c.effects is None else controls_blocks(c.effects)),
         ("The voters", _agents(c)),
         ("The count", _count(c)),
         ("What to know", _notes(c.notes, c.items)),
@@ -178,10 +174,10 @@ def _ranks(c: Consensus) -> list[Block]:
 
 def _agents(c: Consensus) -> list[Block]:
     """What the model found about the voters."""
-    raters, adherence = c.extras.get("agents"), c.extras.get("adherence")
-    if isinstance(raters, Raters):
-        return raters_blocks(raters)
-    if not isinstance(adherence, Mapping) or not adherence:
+    if c.agents is not None:
+        return raters_blocks(c.agents)
+    adherence = c.adherence
+    if not adherence:
         return []
     names = sorted(adherence, key=lambda name: -adherence[name])[:MOST_LISTED]
     values = [float(adherence[name]) for name in names]
@@ -198,8 +194,8 @@ def _notes(notes: Sequence[str], names: Sequence[Hashable] = ()) -> list[Block]:
 
 def _count(c: Consensus) -> list[Block]:
     """The rounds of a count: a row per item, a column per round, up to the round in which the item is eliminated."""
-    record = c.extras.get("record")
-    if not isinstance(record, Record) or not record.counts:
+    record = c.record
+    if record is None or not record.counts:
         return []
     rounds = record.counts[0]
     action = {i: step.actions[i] for step in rounds for i in step.actions}

@@ -168,7 +168,7 @@ def test_the_probability_of_winning_is_that_of_a_ballot_of_two(method):
 def test_plackett_luce_on_pairs_is_bradley_terry():
     votes = Comparisons([0, 0, 1], [1, 2, 2], [4, 2, 3], [2, 3, 1], [0, 0, 0], items="abc")
     one, other = consensus(votes), consensus(votes, "bradley-terry")
-    assert one.extras["prior"] == pytest.approx(other.extras["prior"], rel=0.01)
+    assert one.prior == pytest.approx(other.prior, rel=0.01)
     one, other = consensus(votes, prior=10.0), consensus(votes, "bradley-terry", prior=10.0)
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-8)
     np.testing.assert_allclose(one.stderr, other.stderr, rtol=1e-6)
@@ -317,7 +317,7 @@ def test_the_learned_width_of_ballots_maximizes_the_marginal_likelihood(method, 
     if method != "plackett-luce":
         strict_orders[0] = [tuple(strict_orders[0][:2]), *strict_orders[0][2:]]
     ballots = Rankings.from_orders(strict_orders, items=range(n))
-    width = consensus(ballots, method).extras["prior"]
+    width = consensus(ballots, method).prior
 
     def evidence(w):  # Laplace's, with a density of w that rises like w
         fit = consensus(ballots, method, prior=w)
@@ -355,7 +355,7 @@ def test_ballots_of_unequal_numbers_rank_few_lists_where_they_belong():
     ballots = Rankings.from_orders([order(own) for own in draw(1500)], items=range(n))
     test = Rankings.from_orders([order(own) for own in draw(4000)], items=range(n))
     fit = consensus(ballots)
-    assert fit.extras["prior"] == pytest.approx(np.std(theta), rel=0.2)
+    assert fit.prior == pytest.approx(np.std(theta), rel=0.2)
     value = lambda c: LOSSES["pl-partition"](c.scores[test.item], test.lists())[0]  # noqa: E731
     fixed = {w: value(consensus(ballots, prior=w, stderr=None)) for w in (0.2, 0.5, 0.8, 1.2, 10.0)}
     assert value(fit) < min(fixed.values()) * 1.002 < fixed[10.0]

@@ -154,7 +154,7 @@ def test_raters_who_do_not_differ_leave_the_scores_alone():
     _, _, data = panel(3, m=15, ballots=20, sharpness=0.0, effect=0.5)
     found, plain = (consensus(data, "plackett-luce", agents=agents) for agents in ("sharpness", None))
     np.testing.assert_allclose(found.scores, plain.scores, atol=0.12)
-    assert found.extras["agents"].widths["sharpness"] < 0.2
+    assert found.agents.widths["sharpness"] < 0.2
     for name in ("coefficient", "stderr"):
         np.testing.assert_allclose(found.controls[name], plain.controls[name], rtol=0.05)
 

@@ -149,7 +149,7 @@ def test_dispersion_is_found_again_in_drawn_orders():
     model = Mallows().fit(Rankings.from_orders(orders, items=range(n)))
     assert model.consensus_.ranking == list(range(n))
     assert model.dispersion_ == pytest.approx(t, abs=0.03)
-    assert model.consensus_.extras["phi"] == pytest.approx(math.exp(-model.dispersion_))
+    assert model.phi_ == pytest.approx(math.exp(-model.dispersion_))
 
 
 def test_spearman_center_and_dispersion_by_enumeration():

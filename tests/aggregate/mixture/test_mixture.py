@@ -125,7 +125,7 @@ def test_ties_have_a_parameter_in_every_group(ties):
     found = Mixture(MODELS["bradley-terry"](ties=ties), 2, restarts=2).fit(votes).groups_
     assert adjusted_rand_score(kind, found.likeliest) > 0.9
     for c in found.values():
-        assert c.extras["tie_stderr"] > 0
+        assert c.tie_stderr > 0
         assert c.win_probability("a", "b") + c.win_probability("b", "a") < 1
 
 

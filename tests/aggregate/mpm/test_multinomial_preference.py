@@ -233,7 +233,7 @@ def test_variances_minimize_the_definition():
     assert model.fit_.converged
     assert np.abs(approx_fprime(at, loss, 1e-6)).max() < 1e-4 * counts.sum()
     assert loss(at) <= minimize(loss, np.zeros(8), method="BFGS").fun + 1e-6
-    assert model.consensus_.extras["variance"] == pytest.approx(model.variance_)
+    assert model.consensus_.spread == pytest.approx(model.variance_)
 
 
 @check
@@ -299,7 +299,7 @@ def test_learned_adherence_finds_who_orders_at_random_and_helps():
     assert learned.fit_.converged
     assert learned.adherence_.max() == 1.0
     assert learned.adherence_[[0, 3]].max() < 0.3 < learned.adherence_[[1, 2, 4, 5]].min()
-    assert learned.consensus_[0].extras["adherence"]["agent 0"] == learned.adherence_[0]
+    assert learned.consensus_[0].adherence["agent 0"] == learned.adherence_[0]
 
     def inversions(model):
         return sum(

@@ -91,8 +91,9 @@ def test_the_optimum_is_that_of_a_slow_optimiser(family, with_order):
     data = c if with_order else c.pooled()
     start = np.full(6 + (family != "none") + with_order, 0.1)
     slow = minimize(plain_value, start, args=(data, family, 3.0, with_order), method="BFGS", options={"gtol": 1e-7})
-    extras = model.consensus_.extras
-    found = [*model.theta_, *(extras[name] for name in ("tie", "order_effect") if name in extras)]
+    result = model.consensus_
+    beside = [] if result.effects is None else result.effects.coefficient
+    found = [*model.theta_, *([] if result.tie is None else [result.tie]), *beside]
     np.testing.assert_allclose(found, slow.x, atol=2e-5)
     np.testing.assert_allclose(model.fit_.value * votes(c), slow.fun, rtol=1e-8)
 
@@ -129,9 +130,10 @@ def test_tie_and_order_parameters_are_those_of_the_simulation(family, stderr):
     z = []
     for seed in range(10):
         votes = simulate.battles(np.linspace(1, -1, 8), 4000, model=family, tie=0.4, first=0.3, random_state=seed)
-        extras = consensus(votes, "bradley-terry", ties=family, order_effect=True, stderr=stderr).extras
-        z.append((extras["tie"] - 0.4) / extras["tie_stderr"])
-        z.append((extras["order_effect"] - 0.3) / extras["order_effect_stderr"])
+        c = consensus(votes, "bradley-terry", ties=family, order_effect=True, stderr=stderr)
+        order, order_stderr = c.effects.of("order")
+        z.append((c.tie - 0.4) / c.tie_stderr)
+        z.append((order - 0.3) / order_stderr)
     assert np.abs(z).max() < 3
     assert 0.6 < np.std(z) < 1.5
 
@@ -165,8 +167,8 @@ def test_loss_estimator_simulator_and_ranker_have_one_law(family, tie):
 def test_without_ties_the_tie_parameter_is_minus_infinity(family):
     votes = simulate.battles([0.0, 1.0, 2.0], 300, model=family, tie=-np.inf)
     fit = consensus(votes, "bradley-terry", ties=family)
-    assert fit.extras["tie"] == -np.inf
-    assert "tie_stderr" not in fit.extras
+    assert fit.tie == -np.inf
+    assert fit.tie_stderr is None
     np.testing.assert_allclose(fit.scores, consensus(votes, "bradley-terry").scores, atol=1e-12)
     assert fit.win_probability(2, 1) + fit.win_probability(1, 2) == pytest.approx(1.0)
 
@@ -417,9 +419,9 @@ def test_the_learned_width_maximizes_the_marginal_likelihood(family, accuracy):
     grid = np.exp(np.linspace(math.log(0.2), math.log(5), 400))
     best = grid[np.argmax([laplace(c.pooled(), family, width) for width in grid])]
     fit = consensus(c, "bradley-terry", ties=family, prior="learn")
-    assert fit.extras["prior"] == pytest.approx(best, rel=accuracy + 0.01)
-    assert f"standard deviation {fit.extras['prior']:.3g}, learned from the data" in fit.notes[0]
-    fixed = consensus(c, "bradley-terry", ties=family, prior=fit.extras["prior"])
+    assert fit.prior == pytest.approx(best, rel=accuracy + 0.01)
+    assert f"standard deviation {fit.prior:.3g}, learned from the data" in fit.notes[0]
+    fixed = consensus(c, "bradley-terry", ties=family, prior=fit.prior)
     np.testing.assert_allclose(fit.scores, fixed.scores, atol=1e-8)
 
 
@@ -449,7 +451,7 @@ def test_with_very_unequal_numbers_of_games_the_learned_width_is_right(n, width)
         return np.logaddexp(0, -sign * (scores[a[test]] - scores[b[test]])).mean()
 
     fit = consensus(votes, "bradley-terry", prior="learn")
-    assert fit.extras["prior"] == pytest.approx(np.std(theta), rel=0.15)
+    assert fit.prior == pytest.approx(np.std(theta), rel=0.15)
     grid = {w: consensus(votes, "bradley-terry", prior=w, stderr=None) for w in (0.3, 0.6, 1.0, 1.4, 2.0, 10.0)}
     losses = {w: log_loss(other.scores) for w, other in grid.items()}
     assert log_loss(fit.scores) < min(losses.values()) + 0.003 < losses[10.0] - 0.01
@@ -465,16 +467,16 @@ def test_with_very_unequal_numbers_of_games_the_learned_width_is_right(n, width)
 def test_a_learned_width_has_bounds_and_says_so():
     even = Comparisons.from_battles("abc" * 20, "bca" * 20, ["a", "b"] * 30)
     fit = consensus(even, "bradley-terry", prior="learn")
-    assert 0.1 < fit.extras["prior"] < 0.6  # about one standard error: three items cannot be known as equal
+    assert 0.1 < fit.prior < 0.6  # about one standard error: three items cannot be known as equal
     two = Comparisons([0], [1], [52.0], [48.0], [0.0])
     assert consensus(two, "bradley-terry").stderr[0] == pytest.approx(0.1, rel=0.02)
     many = Comparisons(np.arange(200), (np.arange(200) + 1) % 200, *np.full((2, 200), 1e6), np.zeros(200))
     fit = consensus(many, "bradley-terry")
-    assert fit.extras["prior"] < 0.011
+    assert fit.prior < 0.011
     assert "no differences" in fit.notes[0]
     sweep = Comparisons([0, 0, 1], [1, 2, 2], [9.0] * 3, [0.0] * 3, [0.0] * 3)
     fit = consensus(sweep, "bradley-terry", prior="learn")
-    assert fit.extras["prior"] == pytest.approx(10.0)
+    assert fit.prior == pytest.approx(10.0)
     assert "at the upper limit of the search" in fit.notes[0]
     nothing = consensus(Comparisons([], [], [], [], [], items=["a", "b"]), "bradley-terry", prior="learn")
     assert nothing.ranking == [("a", "b")]
@@ -485,5 +487,5 @@ def test_a_learned_width_has_bounds_and_says_so():
 def test_the_learned_width_of_many_items_needs_no_dense_matrix():
     theta, c = drawn(20_000, 60_000, 12)
     fit = consensus(c, "bradley-terry", prior="learn", stderr=None)
-    assert fit.extras["prior"] == pytest.approx(1.0, abs=0.15)
+    assert fit.prior == pytest.approx(1.0, abs=0.15)
     assert np.corrcoef(fit.scores, theta)[0, 1] > 0.65

@@ -103,7 +103,7 @@ def test_many_items_are_fitted_by_products(monkeypatch):
     found = consensus(c, "bradley-terry", **ask)
     assert found.fit.converged
     assert found.covariance is None
-    assert found.extras["drift"] == pytest.approx(exact.extras["drift"], rel=0.05)
+    assert found.drift == pytest.approx(exact.drift, rel=0.05)
     np.testing.assert_allclose(found.scores, exact.scores, atol=0.03)
     np.testing.assert_allclose(found.stderr, exact.stderr, rtol=0.25)
     assert abs(np.mean(found.stderr / exact.stderr) - 1) < 0.05
@@ -119,7 +119,7 @@ def test_the_learned_drift_does_not_depend_on_where_learning_starts(monkeypatch)
     found = []
     for first in (0.05, 0.2, 0.8):
         monkeypatch.setattr(drift, "FIRST_DRIFT", first)
-        found.append(consensus(c, "bradley-terry", drift="learn", step=1.0).extras["drift"])
+        found.append(consensus(c, "bradley-terry", drift="learn", step=1.0).drift)
     assert max(found) < 1.1 * min(found)
     assert 0.08 < found[0] < 0.25
 
@@ -152,7 +152,7 @@ def test_learned_widths_are_those_of_the_evidence():
     """Laplace's evidence by log determinants, on a grid, is greatest near the drift that was learned."""
     _, c = walks(0, n=10, steps=15, each=80)
     found = consensus(c, "bradley-terry", ties="davidson", drift="learn", step=1.0, order_effect=True)
-    width, learned = found.extras["prior"], found.extras["drift"]
+    width, learned = found.prior, found.drift
     walk = drift.Walk(c, TimeSteps(1.0, c.time), "davidson", True)
     start = walk.start(Comparisons(c.i, c.j, c.wins_i, c.wins_j, c.ties, ordered=True), True, None, 100)[1]
 
@@ -197,7 +197,7 @@ def test_a_tiny_drift_is_the_model_without_time():
     found = consensus(c, "bradley-terry", ties="davidson", prior=1.0, drift=1e-4, step=1.0)
     np.testing.assert_allclose(found.scores, plain.scores, atol=1e-4)
     np.testing.assert_allclose(found.stderr, plain.stderr, rtol=1e-3)
-    assert found.extras["tie"] == pytest.approx(plain.extras["tie"], abs=1e-5)
+    assert found.tie == pytest.approx(plain.tie, abs=1e-5)
     np.testing.assert_allclose(found.covariance, plain.covariance, atol=1e-4)
 
 

@@ -110,8 +110,8 @@ def test_raters_who_are_alike_leave_the_walk_as_it_is():
     fit, arrow = v.fit(np.zeros(len(v.precision)), 100, 1e-10)
     found = drift_with_raters.RatedWalkFit(v, steps, fit, arrow, 1.0, widths)
     history, covariance = found.results(plain, uncertain=True)
-    np.testing.assert_allclose(history.score, alone.extras["history"].score, atol=1e-3)
-    np.testing.assert_allclose(history.variance, alone.extras["history"].variance, rtol=1e-2)
+    np.testing.assert_allclose(history.score, alone.timeline.score, atol=1e-3)
+    np.testing.assert_allclose(history.variance, alone.timeline.variance, rtol=1e-2)
     np.testing.assert_allclose(covariance, alone.covariance, rtol=1e-2, atol=1e-4)
 
 
@@ -121,7 +121,7 @@ def test_walks_coins_and_drift_are_recovered():
         theta, sharp, c = judged(seed, each=250, coins=4, beside=0.6)
         found = consensus(c, "bradley-terry", drift="learn", agents="sharpness", **ASK)
         assert found.fit.converged
-        assert 0.6 < found.extras["drift"] / (0.4 * sharp.mean()) < 1.7  # the mean rater has a sharpness of 1
+        assert 0.6 < found.drift / (0.4 * sharp.mean()) < 1.7  # the mean rater has a sharpness of 1
         assert found.agents_frame()["sharpness"].mean() == pytest.approx(1.0)
         frame = found.agents_frame().sort("agent")
         names = [f"r{k}" for k in range(4)]
@@ -147,8 +147,8 @@ def test_walks_coins_and_drift_are_recovered():
 
 def test_drift_is_learned_where_steps_hold_few_votes_of_an_item():
     _, _, c = judged(1, n=12, steps=15, each=80, raters=20, coins=3, sigma=0.15)
-    alone = consensus(c, "bradley-terry", drift="learn", **ASK).extras["drift"]
-    found = consensus(c, "bradley-terry", drift="learn", agents="sharpness", **ASK).extras["drift"]
+    alone = consensus(c, "bradley-terry", drift="learn", **ASK).drift
+    found = consensus(c, "bradley-terry", drift="learn", agents="sharpness", **ASK).drift
     assert 0.5 * alone < found < 1.7 * alone
 
 

@@ -72,7 +72,7 @@ def test_the_optimum_is_that_of_a_slow_optimizer(ties):
     np.testing.assert_allclose(found.scores, slow.x[:4] - slow.x[:4].mean(), atol=1e-5)
     np.testing.assert_allclose(found.controls["coefficient"], slow.x[5:], atol=1e-5)
     assert found.controls["name"].to_list() == ["control 1", "control 2", "order"]
-    assert found.extras["order_effect"] == found.controls["coefficient"][2]
+    assert found.effects.of("order")[0] == found.controls["coefficient"][2]
 
 
 @pytest.mark.parametrize("ties", list(TIES))

@@ -81,7 +81,7 @@ def test_what_raters_differ_in_is_recovered(family):
     low, high = found.interval(0.95)
     assert np.mean((low <= theta - theta.mean()) & (theta - theta.mean() <= high)) > 0.8
     assert found.fit.converged
-    widths = found.extras["agents"].widths
+    widths = found.agents.widths
     assert 0.3 < widths["sharpness"] < 0.8
     assert 0.5 < widths["ties"] < 1.2
     assert 0.35 < widths["side"] < 0.9
@@ -108,8 +108,8 @@ def test_raters_who_do_not_differ_leave_the_scores_alone():
     found = consensus(data, "bradley-terry", ties="davidson", agents="all")
     plain = consensus(data, "bradley-terry", ties="davidson", order_effect=True)
     np.testing.assert_allclose(found.scores, plain.scores, atol=0.1)
-    assert max(found.extras["agents"].widths.values()) < 0.25
-    assert found.extras["tie"] == pytest.approx(plain.extras["tie"], abs=0.05)
+    assert max(found.agents.widths.values()) < 0.25
+    assert found.tie == pytest.approx(plain.tie, abs=0.05)
     assert found.controls["name"].to_list() == ["order"]
 
 
@@ -155,7 +155,7 @@ def test_what_is_missing_is_said(params, message):
 
 def test_probabilities_of_known_and_unknown_raters():
     _, _, data = panel(6, m=6, votes=60)
-    found = consensus(data, "bradley-terry", ties="davidson", agents="all").extras["agents"]
+    found = consensus(data, "bradley-terry", ties="davidson", agents="all").agents
     win, loss, tied = found.probabilities(["r0", "nobody"], np.array([0.5, 0.5]))
     np.testing.assert_allclose(win + loss + tied, 1)
     typical = outcome_probabilities(0.5 + found.order, "davidson", found.typical_tie)
@@ -330,7 +330,7 @@ def test_scores_keep_their_scale_whether_raters_or_items_are_more(n, m, coins):
     frame = found.agents_frame().sort("agent")
     assert frame["sharpness"].mean() == pytest.approx(1.0)
     assert np.polyfit(theta, found.scores, 1)[0] == pytest.approx(sharp.mean(), rel=0.15)
-    assert 0.6 < found.extras["prior"] / (sharp.mean() * theta.std()) < 1.4
+    assert 0.6 < found.prior / (sharp.mean() * theta.std()) < 1.4
     true = sharp.mean() * (theta - theta.mean())
     assert 0.85 < np.mean(np.abs(found.scores - true) < 1.96 * found.stderr) <= 1.0
     coin = frame.filter(frame["note"] == "answers like a coin")["agent"].to_list()

@@ -553,7 +553,7 @@ def test_the_record_is_in_json_and_on_the_page(tmp_path):
     assert "<h2>The count</h2>" in page
     assert "Quota 3." in page
     assert "passes on its surplus" in page
-    frame = placet.consensus(votes, "irv").extras["record"].to_frame()
+    frame = placet.consensus(votes, "irv").record.to_frame()
     assert frame.columns == ["count", "round", "item", "votes", "status", "action"]
     assert frame.filter(frame["action"] == "is elected")["item"].to_list() == ["a"]
 
@@ -561,9 +561,9 @@ def test_the_record_is_in_json_and_on_the_page(tmp_path):
 def test_the_record_of_an_instance_has_its_own_names():
     orders = [["a", "b"], ["a", "b"], ["x", "y"], ["x", "y"]]
     found = placet.consensus(Rankings.from_orders(orders, instance=[1, 1, 2, 2]), "irv")
-    assert found[1].extras["record"].elected == ("a",)
-    assert found[2].extras["record"].elected == ("x",)
-    assert {row["item"] for row in found[2].extras["record"].rows()} == {"x", "y", None}
+    assert found[1].record.elected == ("a",)
+    assert found[2].record.elected == ("x",)
+    assert {row["item"] for row in found[2].record.rows()} == {"x", "y", None}
 
 
 # Real elections

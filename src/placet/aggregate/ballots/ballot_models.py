@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.ballots.ballot_raters import RaterBallots, checked_ballots
-from placet.aggregate.ballots.row_controls import ControlledBallots
+from placet.aggregate.data_facts import notes_of_data, support
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
@@ -18,16 +17,16 @@ from placet.aggregate.likelihood.ballot_objective import (
     learn_prior,
     uncertainty_of,
 )
-from placet.aggregate.likelihood.controls import Controls
+from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes_of_rankings
 from placet.aggregate.likelihood.information import SCORE_TOLERANCE, Stderr
 from placet.aggregate.likelihood.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
-from placet.aggregate.likelihood.rater_posterior import check_rater_options, fit_raters
-from placet.aggregate.likelihood.raters import parse_kinds
 from placet.aggregate.result.result import Consensus
-from placet.data import Comparisons, Rankings
-from placet.data.arrays import Floats, Names
+from placet.aggregate.result.uncertainty import MOST_SIMULATED
+from placet.data import Comparisons, Parts, Rankings
+from placet.data.arrays import Floats
 from placet.data.estimator import Estimator
+from placet.data.memory import refuse_square
 from placet.losses.pairwise import win_probability
 
 
@@ -57,13 +56,17 @@ class _BallotModel(Estimator):
 
     def fit(self, data: Rankings | Comparisons, start: Any = None) -> Any:
         """Fit to ballots, or to votes as ballots of two; ``start`` are scores to start from."""
+        ballots = self._checked_ballots(data)
+        b = self._objective(ballots, ballots.weight * agent_factor(self.agent_weight, ballots))
+        notes = notes_of_rankings(ballots, b.weight, self.first_prior, self.existence)
+        return self.fit_objective(b, notes, data, start)
+
+    def _checked_ballots(self, data: Rankings | Comparisons) -> Rankings:
+        """The data as ballots, after a check of data and parameters."""
         data_kind(data)
         refuse_instances(data, self.method)
         self._check()
-        ballots = Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
-        b = self._objective(ballots, ballots.weight * agent_factor(self.agent_weight, ballots))
-        notes = notes_of_rankings(ballots, b.weight, self.first_prior, self.existence)
-        return self.fit_objective(b, notes, data.items, start)
+        return Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
 
     def _objective(self, ballots: Rankings, weight: Floats) -> Ballots:
         return Ballots(ballots, weight, self.loss, self.first_prior)
@@ -77,47 +80,45 @@ class _BallotModel(Estimator):
         self.check_parameters()
         check_prior(self.prior)
 
-    def fit_objective(self, b: Ballots, found: list[str], items: Names, start: Any) -> Any:
-        """Minimize the objective ``b``; ``found`` are notes on whether finite scores exist."""
+    def fit_objective(self, b: Ballots, found: list[str], data: Rankings | Comparisons | Parts, start: Any) -> Any:
+        """Minimize the objective ``b`` of the data; ``found`` are notes on whether finite scores exist."""
+        if b.n <= MOST_SIMULATED:
+            refuse_square(b.n, information.WHAT, information.WAY_OUT)
         theta = np.zeros(b.n)
         theta[: b.n_items] = 0.0 if start is None else start
         self.prior_ = self.first_prior
         if self.prior == LEARN:
             self.prior_, theta = learn_prior(b, theta, self.max_iter, self.random_state)
             b = b.with_prior(self.prior_)
-        notes = [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN)]
-        notes += found + _tied_together(b, items)
         self.fit_ = fit_ballots(b, theta, self.max_iter, self.tol)
         x, n = np.array(b.average(self.fit_.x)), b.n_items
         x[:n] -= x[:n].mean() if n else 0.0
         self.theta_ = x[:n]
         covariance, stderr, more = uncertainty_of(b, x, self.stderr, np.random.default_rng(self.random_state))
-        extras: dict[str, Any] = {"prior": self.prior_} if self.prior == LEARN else {}
-        if (effects := b.effects(x, covariance)) is not None:
-            extras["controls"] = effects
-            notes += effects.notes()
-        if not self.fit_.converged:
-            more.append(self.fit_.message)
+        effects = b.effects(x, covariance)
         own = None if covariance is None else covariance[:n, :n]
+        fields = {"covariance": own, "stderr": stderr, "effects": effects}
+        notes = [*found, *_tied_together(b, data.items), *(effects.notes() if effects is not None else ()), *more]
         tolerance = SCORE_TOLERANCE if b.closed else PRODUCT_TOLERANCE
-        self.consensus_ = self._result(items, stderr, own, [*notes, *more], extras, tolerance)
+        self.consensus_ = self.result(data, notes, tolerance=tolerance, **fields)
         return self
 
-    def _result(
-        self, items: Names, stderr: Any, covariance: Any, notes: list[str], extras: dict[str, Any], tolerance: float
-    ) -> Consensus:
+    def result(self, data: Rankings | Comparisons | Parts, notes: list[str], **fields: Any) -> Consensus:
+        """The result of the fit: the data's notes and support, notes on the fit, and its other fields."""
+        said = [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN)]
+        said += notes if self.fit_.converged else [*notes, self.fit_.message]
+        unused = unused_note(data, self.method) if fields.get("effects") is None else []
         return Consensus(
-            items,
+            data.items,
             self.theta_,
             method=self.method,
             params=self.get_params(deep=False),
-            stderr=stderr,
-            covariance=covariance,
             win=type(self).win,
             fit=self.fit_,
-            notes=tuple(notes),
-            extras=extras,
-            tolerance=tolerance,
+            notes=(*notes_of_data(data), *said, *unused),
+            support=support(data),
+            prior=self.prior_,
+            **fields,
         )
 
 
@@ -147,7 +148,7 @@ class PlackettLuce(_BallotModel):
     ----------
     prior : float, "learn" or None
         Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: the value that
-        maximizes the marginal likelihood (`placet.aggregate.likelihood.prior`; ``extras["prior"]``).  None: no prior,
+        maximizes the marginal likelihood (`placet.aggregate.likelihood.prior`; ``consensus_.prior``).  None: no prior,
         and a ``DataError`` if no finite scores exist.
     stderr : "observed", "sandwich" or None
         Standard errors from the observed information, from the robust sandwich estimator over ballots, or none.
@@ -185,45 +186,18 @@ class PlackettLuce(_BallotModel):
 
     def fit(self, data: Rankings | Comparisons, start: Any = None) -> Any:
         """Fit to ballots, or to votes as ballots of two; ``start`` are scores to start from."""
-        kinds = parse_kinds(self.agents)
-        if not kinds:
+        if not self.agents:
             return super().fit(data, start)
-        data_kind(data)
-        refuse_instances(data, self.method)
-        self._check()
-        ballots = Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
-        return self._fit_raters(checked_ballots(ballots, kinds), start)
+        from placet.aggregate.ballots.ballot_raters import fit_rated_ballots
 
-    def _fit_raters(self, ballots: Rankings, start: Any) -> Any:
-        """Fit scores and rater parameters jointly."""
-        from placet.metrics.interrater import describe_agreement
-
-        check_rater_options(self.prior, self.stderr)
-        weight = ballots.weight * agent_factor(self.agent_weight, ballots)
-        v = RaterBallots(ballots, weight)
-        given = None if isinstance(self.prior, str) else self.prior
-        self.fit_, arrow, self.prior_, widths = fit_raters(v, v.start(start), given, self.max_iter, self.tol)
-        x, n = self.fit_.x, v.n
-        self.theta_ = x[:n] - x[:n].mean() if n else x[:n]
-        covariance = information.with_mean_zero(v.final_errors(arrow)[0], n)
-        found = v.raters(x, arrow, widths)
-        extras: dict[str, Any] = {"agents": found, "prior": self.prior_}
-        notes = [prior_note(self.prior_, given is None), *found.notes(), *filter(None, [describe_agreement(ballots)])]
-        notes += notes_of_rankings(ballots, weight, self.prior_, self.existence)
-        if v.n_shared > n:
-            errors = None if self.stderr is None else np.sqrt(np.diag(covariance)[n:]) / v.unit
-            assert ballots.controls is not None
-            extras["controls"] = Controls(ballots.controls, x[n : v.n_shared] / v.unit, errors, v.unit)
-            notes += extras["controls"].notes()
-        if not self.fit_.converged:
-            notes.append(self.fit_.message)
-        own = None if self.stderr is None else covariance[:n, :n]
-        self.consensus_ = self._result(ballots.items, None, own, notes, extras, SCORE_TOLERANCE)
+        fit_rated_ballots(self, self._checked_ballots(data), start)
         return self
 
     def _objective(self, ballots: Rankings, weight: Floats) -> Ballots:
         if ballots.control is None:
             return super()._objective(ballots, weight)
+        from placet.aggregate.ballots.row_controls import ControlledBallots
+
         return ControlledBallots(ballots, weight, self.loss, self.first_prior)
 
 

@@ -7,18 +7,26 @@ the longest ballot has rows.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from placet.aggregate.ballots.row_controls import typical_differences, within_ballots
-from placet.aggregate.likelihood.rater_posterior import Arrow, RaterPosterior
-from placet.aggregate.likelihood.raters import Raters
+from placet.aggregate.likelihood.existence import agent_factor, notes_of_rankings
+from placet.aggregate.likelihood.information import SCORE_TOLERANCE, with_mean_zero
+from placet.aggregate.likelihood.rater_posterior import Arrow, RaterPosterior, check_rater_options, fit_raters
+from placet.aggregate.likelihood.raters import parse_kinds
+from placet.aggregate.result.control_effects import Controls
+from placet.aggregate.result.rater_parameters import Raters
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Lists, Rankings
 from placet.data.arrays import Floats
 from placet.losses import Bound
+from placet.metrics.interrater import describe_agreement
+
+if TYPE_CHECKING:
+    from placet.aggregate.ballots.ballot_models import PlackettLuce
 
 KIND = "sharpness"
 
@@ -146,3 +154,25 @@ def checked_ballots(ballots: Rankings, kinds: tuple[str, ...]) -> Rankings:
     if ballots.n_items > MOST_SIMULATED:
         raise ValueError(f"agents= takes at most {MOST_SIMULATED} items, and these are {ballots.n_items}")
     return ballots
+
+
+def fit_rated_ballots(model: "PlackettLuce", data: Rankings, start: Any) -> None:
+    """Fit scores and rater parameters jointly, and keep them on the model."""
+    ballots = checked_ballots(data, parse_kinds(model.agents))
+    check_rater_options(model.prior, model.stderr)
+    weight = ballots.weight * agent_factor(model.agent_weight, ballots)
+    v = RaterBallots(ballots, weight)
+    given = None if isinstance(model.prior, str) else model.prior
+    model.fit_, arrow, model.prior_, widths = fit_raters(v, v.start(start), given, model.max_iter, model.tol)
+    x, n = model.fit_.x, v.n
+    model.theta_ = x[:n] - x[:n].mean() if n else x[:n]
+    covariance = with_mean_zero(v.final_errors(arrow)[0], n)
+    found = v.raters(x, arrow, widths)
+    notes = [*found.notes(), *filter(None, [describe_agreement(ballots)])]
+    notes += notes_of_rankings(ballots, weight, model.prior_, model.existence)
+    fields: dict[str, Any] = {"agents": found, "covariance": None if model.stderr is None else covariance[:n, :n]}
+    if ballots.controls is not None:
+        errors = None if model.stderr is None else np.sqrt(np.diag(covariance)[n:])
+        fields["effects"] = Controls.in_units(ballots.controls, x[n : v.n_shared], errors, v.unit)
+        notes += fields["effects"].notes()
+    model.consensus_ = model.result(data, notes, tolerance=SCORE_TOLERANCE, **fields)

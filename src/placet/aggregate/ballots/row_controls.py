@@ -4,13 +4,12 @@ import numpy as np
 
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import Ballots
-from placet.aggregate.likelihood.controls import Controls
 from placet.aggregate.likelihood.information import LEAST_PRECISION
 from placet.aggregate.likelihood.prior import EXTRA_PRIOR
 from placet.aggregate.pairs.unidentified_effects import refuse_confounded, refuse_endless, unidentified_names
+from placet.aggregate.result.control_effects import Controls
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats
-from placet.data.memory import refuse_square
 
 LEAST_DIFFERENCE = 1e-12
 """Differences of a control within ballots smaller than this, relative to its largest value, are rounding errors."""
@@ -61,7 +60,6 @@ class ControlledBallots(Ballots):
         starts = self.offsets[:-1][sizes > 0]
         along = np.zeros((len(sizes), len(self.names)))
         along[sizes > 0] = np.add.reduceat(g[:, None] * self.Z, starts, axis=0) if len(starts) else 0.0
-        refuse_square(self.n, information.WHAT, information.WAY_OUT)
         J = np.empty((self.n, self.n))
         J[:n, :n] = information.outer_products(g, self.item, self.offsets, self.weight, n)
         weighted = self.weight[:, None] * along
@@ -75,8 +73,8 @@ class ControlledBallots(Ballots):
         n = self.n_items
         if self.precision == 0.0:
             refuse_endless(self._unidentified(x), "the order of ballots")
-        stderr = None if covariance is None else np.sqrt(np.diag(covariance)[n:]) / self.unit
-        return Controls(self.names, x[n:] / self.unit, stderr, self.unit)
+        stderr = None if covariance is None else np.sqrt(np.diag(covariance)[n:])
+        return Controls.in_units(self.names, x[n:], stderr, self.unit)
 
     def _unidentified(self, x: Floats) -> str:
         """Names of controls with almost no information at x, given that scores and other controls are unknown too."""

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from placet.aggregate.data_facts import support
 from placet.aggregate.instances import Instance, instances
+from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
 from placet.data import DataError, Rankings
@@ -62,15 +64,18 @@ class CosetPermutation(Estimator):
             )
         self.theta_ = np.zeros(rankings.n_items)
         found: dict[Hashable, Consensus] = {}
-        params = self.get_params(deep=False)
+        params, by_agent = self.get_params(deep=False), dict(zip(agents, self.weight_.tolist()))
+        notes, alone = (*data.notes, *unused_note(data, "cps")), rankings.instance is None
+        about: dict[str, Any] = {"notes": notes, "support": support(data)} if alone else {}
         for one in instances(rankings):
             factor = one.weight * (1.0 if one.agent is None else self.weight_[one.agent])
             scores = place_scores(one, factor, self.distance)
             self.theta_[one.item] = scores
             names = tuple(rankings.items[i] for i in one.item)
-            extras = {"weight": dict(zip(agents, self.weight_.tolist()))}
-            found[one.name] = Consensus(names, scores, method="cps", params=params, fit=self.fit_, extras=extras)
-        self.consensus_ = found[None] if rankings.instance is None else ConsensusSet(found, method="cps", params=params)
+            about |= {"method": "cps", "params": params, "fit": self.fit_, "agent_weight": by_agent}
+            found[one.name] = Consensus(names, scores, **about)
+        several = ConsensusSet(found, method="cps", params=params, set_notes=notes)
+        self.consensus_ = found[None] if alone else several
         return self
 
     def _learn_weights(self, rankings: Rankings, truth: Rankings, n_agents: int) -> tuple[Floats, Fit]:

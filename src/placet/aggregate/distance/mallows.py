@@ -6,8 +6,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from placet.aggregate.data_facts import support
 from placet.aggregate.distance import spearman
 from placet.aggregate.instances import refuse_instances
+from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.rules.kemeny import KemenyOrder, kemeny_order
@@ -44,6 +46,7 @@ class Mallows(Estimator):
     ----------
     theta_ : minus the place in the center; for Spearman's distance, averaged over equally likely centers
     dispersion_ : t
+    phi_ : e^-t
 
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "a", "c"]])
     >>> model = Mallows().fit(votes)
@@ -83,10 +86,16 @@ class Mallows(Estimator):
             method="mallows",
             params=self.get_params(deep=False),
             fit=self.fit_,
-            notes=tuple(notes),
-            extras={"dispersion": self.dispersion_, "phi": math.exp(-self.dispersion_)},
+            notes=(*data.notes, *notes, *unused_note(data, "mallows")),
+            support=support(data),
+            dispersion=self.dispersion_,
         )
         return self
+
+    @property
+    def phi_(self) -> float:
+        """e^-t."""
+        return math.exp(-self.dispersion_)
 
     def _kemeny(self, rankings: Rankings) -> KemenyOrder:
         how = self.center or ("exact" if rankings.n_items <= MOST_EXACT else "local")

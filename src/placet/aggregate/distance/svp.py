@@ -1,10 +1,13 @@
 """Singular value projection: rank-2 completion of a skew-symmetric matrix of mean rank differences."""
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
+from placet.aggregate.data_facts import support
 from placet.aggregate.instances import Instance, instances
+from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
 from placet.data import DataError, Rankings
@@ -44,6 +47,8 @@ class SingularValueProjection(Estimator):
         self.theta_ = np.zeros(rankings.n_items)
         found: dict[Hashable, Consensus] = {}
         params = self.get_params(deep=False)
+        notes, alone = (*data.notes, *unused_note(data, "svp")), rankings.instance is None
+        about: dict[str, Any] = {"notes": notes, "support": support(data)} if alone else {}
         worst, steps, value = 0.0, 0, 0.0
         for one in instances(rankings):
             Y, known = mean_differences(one, self.strength)
@@ -53,11 +58,12 @@ class SingularValueProjection(Estimator):
             self.theta_[one.item] = scores
             names = tuple(rankings.items[i] for i in one.item)
             close = RELATIVE_TOLERANCE * largest_difference(one, self.strength)
-            found[one.name] = Consensus(names, scores, method="svp", params=params, tolerance=close)
+            found[one.name] = Consensus(names, scores, method="svp", params=params, tolerance=close, **about)
         converged = worst <= self.tol
         message = f"the last step changed the table by {worst:.1e} of its size after {steps} steps"
         self.fit_ = Fit(self.theta_, value, worst, steps, converged, message)
-        self.consensus_ = found[None] if rankings.instance is None else ConsensusSet(found, method="svp", params=params)
+        several = ConsensusSet(found, method="svp", params=params, set_notes=notes)
+        self.consensus_ = found[None] if alone else several
         return self
 
 

@@ -13,15 +13,14 @@ from scipy.linalg import solve_triangular
 
 from placet import optim
 from placet.aggregate.likelihood import information
-from placet.aggregate.likelihood.controls import Controls
 from placet.aggregate.likelihood.existence import informative_rows
 from placet.aggregate.likelihood.information import LEAST_PRECISION
 from placet.aggregate.likelihood.prior import DRAWN_ACCURACY, MOST_DRAWS, WIDEST_PRIOR, learn_width
+from placet.aggregate.result.control_effects import Controls
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Lists, Rankings
 from placet.data.arrays import Floats, Ints, read_only, rows_of, tier_runs
 from placet.data.graph import always_together
-from placet.data.memory import refuse_square
 from placet.kernels.aggregate import strict_orders
 from placet.kernels.losses import partition
 from placet.losses import LOSSES, Bound
@@ -170,7 +169,6 @@ class Ballots:
 
     def closed_hessian(self, theta: Floats) -> Floats:
         """As `hessian`, without the prior; scores are clipped to WIDEST / 2 below the best."""
-        refuse_square(self.n, information.WHAT, information.WAY_OUT)
         H = np.zeros((self.n, self.n))
         shifted = np.maximum(theta - theta.max(initial=-np.inf), -WIDEST / 2)  # squares do not underflow
         strict_orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)

@@ -18,6 +18,7 @@ from placet.aggregate.mixture.mallows_family import Distances
 from placet.aggregate.mixture.voters import Family, Voters, plain_copy
 from placet.aggregate.pairs import pair_likelihood
 from placet.aggregate.pairs.bradley_terry import BradleyTerry
+from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, Lists, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.kernels.losses import pairs as pair_kernels
@@ -245,14 +246,14 @@ class PairFamily:
         p = p._replace(model=self.law.model, tie=self.law.tie)
         return pair_likelihood.dense(p, pair_likelihood.derivatives(p, state.x)) * p.scale
 
-    def extra_errors(self, result: Any, error: Floats) -> dict[str, float]:
-        """Standard errors of the tie parameter and the order effect, from those of all unknowns."""
-        n, found = self.data.n_items, {}
-        if self.law.tie:
-            slope = pair_likelihood.tie_parameter(self.law, result.fit.x)[1]
-            found["tie_stderr"] = slope * float(error[n])
-        if self.model.order_effect:
-            found["order_effect_stderr"] = float(error[-1])
+    def errors_beside(self, result: Consensus, error: Floats) -> dict[str, Any]:
+        """Standard errors of the tie parameter and of the effects of controls, from those of all unknowns."""
+        n, law = self.data.n_items, self.law
+        found: dict[str, Any] = {}
+        if law.tie and result.fit is not None:
+            found["tie_stderr"] = pair_likelihood.tie_parameter(law, result.fit.x)[1] * float(error[n])
+        if result.effects is not None:
+            found["effects"] = replace(result.effects, stderr=error[n + int(law.tie) :] / law.unit)
         return found
 
     def scores(self, state: GroupFit) -> Floats:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from placet.aggregate.data_facts import support
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
@@ -20,7 +21,6 @@ from placet.aggregate.mixture.mallows_family import Distances
 from placet.aggregate.mixture.mixture_errors import mixture_covariance
 from placet.aggregate.mixture.voters import Family, Voters, seeding_table, voters_of
 from placet.aggregate.pairs.bradley_terry import BradleyTerry
-from placet.aggregate.places import support
 from placet.aggregate.resample import are_counts, resampled_counts
 from placet.aggregate.result.groups import Groups, Tried, bic
 from placet.aggregate.result.result import Consensus
@@ -303,14 +303,14 @@ def _width_changed(before: list[Any], after: list[Any]) -> bool:
 def _with_errors(c: Consensus, family: Family, covariance: Floats | None) -> Consensus:
     """The consensus of a group, its covariance replaced by the group's block of the mixture's covariance."""
     scores = None if covariance is None else family.score_covariance(covariance)
-    extras = {name: value for name, value in c.extras.items() if not name.endswith("_stderr")}
+    beside: dict[str, Any] = {"tie_stderr": None, "effects": c.effects and replace(c.effects, stderr=None)}
     if covariance is not None:
         error = np.sqrt(np.diag(covariance))
         if isinstance(family, Distances):
-            extras["dispersion_stderr"] = float(error[0])
+            beside["dispersion_stderr"] = float(error[0])
         if isinstance(family, PairFamily):
-            extras |= family.extra_errors(c, error)
-    return replace(c, stderr=None, covariance=scores, extras=extras)
+            beside |= family.errors_beside(c, error)
+    return replace(c, stderr=None, covariance=scores, **beside)
 
 
 def _notes(found: MixtureFit, voters: Voters) -> list[str]:

@@ -12,10 +12,11 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix, diags, hstack
 
-from placet.aggregate.likelihood.information import inverse_of
+from placet.aggregate.likelihood.information import WAY_OUT, WHAT, inverse_of
 from placet.aggregate.mixture.em import MixtureFit
 from placet.aggregate.mixture.voters import Family
 from placet.data.arrays import Floats
+from placet.data.memory import refuse_square
 
 MOST_UNKNOWNS = 3000
 
@@ -50,6 +51,7 @@ def mixture_covariance(
     k, size = len(found.shares), family.size
     if k * size > MOST_UNKNOWNS:
         return None, None, [f"more than {MOST_UNKNOWNS} unknowns: no standard errors; a bootstrap gives them"]
+    refuse_square(k * size, WHAT, WAY_OUT)
     H = observed_information(family, found, count)
     H[k * size :, k * size :] += max(float(count.sum()), 1.0) / k  # a shift of all logits changes nothing
     try:

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from placet.aggregate.data_facts import notes_of_data, support
+from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
 from placet.aggregate.likelihood.information import Stderr
 from placet.aggregate.likelihood.prior import prior_note
@@ -114,7 +116,7 @@ class MultinomialPreference(Estimator):
             known = errors(p, found, precision, self.stderr, fixed is None, rng)
         self.adherence_ = found.adherence
         self.fit_ = Fit(found.s, found.value, found.grad_norm, found.n_iter, found.converged, found.message)
-        self._set_scores(p, found, known, self._notes(data, p, found))
+        self.set_scores(data, p, found, known, self._notes(data, p, found))
         return self
 
     def _check(self, data: Any, truth: Any) -> None:
@@ -170,17 +172,23 @@ class MultinomialPreference(Estimator):
             notes.append(found.message)
         return notes
 
-    def _set_scores(
-        self, p: Preferences | Votes, found: PreferenceFit, known: Iterable[Errors], notes: list[str]
+    def set_scores(
+        self,
+        data: Rankings | Comparisons | Parts,
+        p: Preferences | Votes,
+        found: PreferenceFit,
+        known: Iterable[Errors],
+        notes: list[str],
     ) -> None:
+        """Keep the scores and the result; what the data say about themselves is noted once for all instances."""
+        unused = unused_note(data, "mpm")
+        before, after = ((), ()) if p.several else (notes_of_data(data), unused)
+        about: dict[str, Any] = {} if p.several else {"support": support(data)}
         consensus: dict[Hashable, Consensus] = {}
         params = self.get_params(deep=False)
-        adherence = dict(zip(p.agents, found.adherence.tolist()))
+        adherence = None if self.adherence is None else dict(zip(p.agents, found.adherence.tolist()))
         for k, (name, error) in enumerate(zip(p.instances, known)):
             own = slice(p.bounds[k], p.bounds[k + 1])
-            extras: dict[str, Any] = {} if self.variance_ is None else {"variance": self.variance_[own]}
-            if self.adherence is not None:
-                extras["adherence"] = adherence
             consensus[name] = Consensus(
                 tuple(p.items[i] for i in p.item[own]) if p.several else p.items,
                 found.s[own],
@@ -191,11 +199,13 @@ class MultinomialPreference(Estimator):
                 win=win_probability,
                 spread=None if self.variance_ is None else self.variance_[own],
                 fit=self.fit_,
-                notes=(*notes, *error.notes),
-                extras=extras,
+                notes=(*before, *notes, *error.notes, *after),
+                prior=self.prior,
+                adherence=adherence,
+                **about,
             )
-        several = ConsensusSet(consensus, method="mpm", params=params) if p.several else None
-        self.consensus_ = consensus[p.instances[0]] if several is None else several
+        several = ConsensusSet(consensus, method="mpm", params=params, set_notes=(*data.notes, *unused))
+        self.consensus_ = several if p.several else consensus[p.instances[0]]
         self.theta_: Any = np.zeros(len(p.items))
         if len(np.unique(p.item)) == len(p.item):
             self.theta_[p.item] = found.s

@@ -80,7 +80,8 @@ def _fit_alike(model: MultinomialPreference, parts: Parts, prepared: Parts) -> M
     model.variance_, model.adherence_ = None, found.adherence
     model.fit_ = Fit(found.s, found.value, found.grad_norm, found.n_iter, found.converged, found.message)
     notes = [] if model.prior is None else [prior_note(model.prior, learned=False)]
-    model._set_scores(p, found, [errors], notes if found.converged else [*notes, found.message])  # type: ignore[arg-type]
+    notes += [] if found.converged else [found.message]
+    model.set_scores(parts, p, found, [errors], notes)  # type: ignore[arg-type]
     return model
 
 

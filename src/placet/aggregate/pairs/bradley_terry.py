@@ -1,25 +1,27 @@
 """Bradley-Terry on pair counts, with Rao-Kupper or Davidson ties and controls such as an order effect."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from placet.aggregate.data_facts import support
 from placet.aggregate.instances import refuse_instances
-from placet.aggregate.likelihood.controls import Controls, control_names, refuse_row_controls
+from placet.aggregate.likelihood.controls import control_names, refuse_row_controls
 from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes_of_pairs
-from placet.aggregate.likelihood.information import SCORE_TOLERANCE, Stderr, with_mean_zero
+from placet.aggregate.likelihood.information import SCORE_TOLERANCE, WAY_OUT, WHAT, Stderr
 from placet.aggregate.likelihood.prior import LEARN, check_prior, prior_note
-from placet.aggregate.likelihood.rater_posterior import Arrow, check_rater_options, fit_raters
-from placet.aggregate.likelihood.raters import parse_kinds
-from placet.aggregate.pairs import drift, drift_with_raters, pair_likelihood, vote_raters
-from placet.aggregate.pairs.pair_bootstrap import bootstrap_draws
-from placet.aggregate.pairs.unidentified_effects import PairEffects
+from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.pairs.pair_likelihood import Derivatives, PairCounts
+from placet.aggregate.result.control_effects import Controls
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
+from placet.data.arrays import Floats
 from placet.data.estimator import Estimator
+from placet.data.memory import refuse_square
 from placet.losses.pairwise import TIES, win_probability
 
 TieModel = Literal["none", "rao-kupper", "davidson"]
@@ -33,7 +35,7 @@ class BradleyTerry(Estimator):
     Parameters
     ----------
     ties : "none", "rao-kupper" or "davidson"
-        "none" counts a tie as half a win for either side.  The other two have a tie parameter, ``extras["tie"]``:
+        "none" counts a tie as half a win for either side.  The other two have a tie parameter, ``consensus_.tie``:
         in "rao-kupper" P(i) = 1 / (1 + (1 + e^tie) e^-d) and ties have the remaining probability; in "davidson" the
         probabilities of i, j and a tie are proportional to e^{d/2}, e^{-d/2} and e^tie.
     order_effect : bool
@@ -41,10 +43,10 @@ class BradleyTerry(Estimator):
         control "order" that is 1 in every row.
     prior : float, "learn" or None
         Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: the value that
-        maximizes the marginal likelihood (`placet.aggregate.likelihood.prior`; ``extras["prior"]``), so that items with
-        few votes are shrunk toward the mean as much as the spread of all items suggests.  The tie parameter and the
-        effect of each control, in units of its root mean square, have a standard deviation of 10 in either case.  None:
-        no prior, and a ``DataError`` if no finite scores exist.
+        maximizes the marginal likelihood (`placet.aggregate.likelihood.prior`; ``consensus_.prior``), so that items
+        with few votes are shrunk toward the mean as much as the spread of all items suggests.  The tie parameter and
+        the effect of each control, in units of its root mean square, have a standard deviation of 10 in either case.
+        None: no prior, and a ``DataError`` if no finite scores exist.
     stderr : "observed", "sandwich" or None
         Standard errors from the observed information, from the robust sandwich estimator over votes, or none.
     agent_weight : mapping, optional
@@ -74,6 +76,9 @@ class BradleyTerry(Estimator):
     >>> model.consensus_.ranking
     ['b', 'a', 'c']
     """
+
+    method = "bradley-terry"
+    drift_: float  # with drift=: the standard deviation of the change of a score in one time step
 
     def __init__(
         self,
@@ -107,30 +112,20 @@ class BradleyTerry(Estimator):
         ``progress(done, expected)`` is called while drift is learned.
         """
         self._check(data)
-        refuse_instances(data, "bradley-terry")
-        refuse_row_controls(data, "bradley-terry")
-        kinds = parse_kinds(self.agents)
-        if self.drift is not None:
-            fit = partial(self._fit_rated_walk, kinds=kinds) if kinds else self._fit_walk
-            return fit(data, start=start, progress=progress)
-        if kinds:
-            return self._fit_raters(vote_raters.checked_votes(data, kinds, self.ties), kinds, start)
-        counts, notes = self._counts(data)
+        if self.agents or self.drift is not None:
+            self._extension()(self, data, start, progress)
+            return self
+        counts, found = self._counts(data)
         self.prior_, x = self._width(counts, start)
-        if self.prior_ is not None:
-            notes.insert(0, prior_note(self.prior_, self.prior == LEARN))
         p = self._pairs(counts)
-        notes += notes_of_pairs(p.i, p.j, p.wins_i, p.wins_j, p.ties, counts.items, self.prior)
-        if self.prior is None and p.tie and not (p.wins_i.any() or p.wins_j.any()):
-            raise DataError("every result is a tie, so the tie parameter has no finite value; give a prior")
-        x = pair_likelihood.start_of(p, start) if x is None else x
-        effects = PairEffects(p, x, control_names(counts, self.order_effect))
-        found, at = pair_likelihood.fit_counts(p, x, max_iter=self.max_iter, tol=self.tol)
-        self.fit_ = pair_likelihood.per_vote(p, found)
-        effects.refuse_endless(at)
-        theta = self.fit_.x[: counts.n_items]
-        self.theta_ = theta - theta.mean() if len(theta) else theta
-        self.consensus_ = self._consensus(counts, p, at, notes)
+        notes = [*self.prior_notes(), *found, *self.existence_notes(p, counts.items)]
+        fit, at = self._minimum(p, pair_likelihood.start_of(p, start) if x is None else x, counts)
+        self.fit_ = pair_likelihood.per_vote(p, fit)
+        self.set_scores(self.fit_.x[: counts.n_items])
+        notes += [] if self.fit_.converged else [self.fit_.message]
+        covariance, stderr, beside, more = self._errors(p, at)
+        fields = self.beside(counts, p, beside)
+        self.consensus_ = self.result(data, [*notes, *more], covariance=covariance, stderr=stderr, **fields)
         return self
 
     def bootstrap(self, data: Rankings | Comparisons, rounds: int, *, random_state: int = 0) -> Consensus:
@@ -145,118 +140,13 @@ class BradleyTerry(Estimator):
             again = BradleyTerry(**(self.get_params(deep=False) | {"stderr": None, "prior": self.prior_}))
             draws = np.array([again.fit(resample(data, rng), start=self.theta_).theta_ for _ in range(rounds)])
         else:
+            from placet.aggregate.pairs.pair_bootstrap import bootstrap_draws
+
             counts, _ = self._counts(data)
             p = self._pairs(counts)
             draws = bootstrap_draws(counts, p, self.fit_.x, rounds, rng, self.max_iter, self.tol)
         note = f"uncertainty from {rounds} bootstrap rounds of multinomial counts"
         return replace(self.consensus_, stderr=None, covariance=None, draws=draws, notes=(*self.consensus_.notes, note))
-
-    def _fit_raters(self, data: Comparisons, kinds: tuple[str, ...], start: Any) -> "BradleyTerry":
-        """Fit scores and rater parameters jointly."""
-        votes = self._rated_votes(data, kinds)
-        v = vote_raters.RaterVotes(votes, TIES[self.ties], kinds, votes.ordered)
-        given = None if isinstance(self.prior, str) else self.prior
-        self.fit_, arrow, self.prior_, widths = fit_raters(v, v.start(start), given, self.max_iter, self.tol)
-        theta = v.split(self.fit_.x)[0]
-        self.theta_ = theta - theta.mean() if len(theta) else theta
-        extras, notes = self._of_raters(v, votes, arrow, widths, given is None)
-        covariance = None if self.stderr is None else with_mean_zero(v.final_errors(arrow)[0], v.n)[: v.n, : v.n]
-        self.consensus_ = self._rated_result(v, votes, covariance, notes, extras)
-        return self
-
-    def _of_raters(
-        self, v: vote_raters.RaterVotes, votes: Comparisons, arrow: Arrow, widths: Any, learned: bool
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Extras (raters, ties, controls) and notes of a fit with raters."""
-        from placet.metrics.interrater import describe_agreement
-
-        _, tie, effect, _ = v.split(self.fit_.x)
-        errors = np.sqrt(np.diag(with_mean_zero(v.final_errors(arrow)[0], v.n))[v.n :])
-        found = vote_raters.raters_of(v, self.fit_.x, arrow, widths)
-        notes = [] if self.prior_ is None else [prior_note(self.prior_, learned)]
-        notes += [*found.notes(), *filter(None, [describe_agreement(votes)])]
-        notes += notes_of_pairs(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties, votes.items, self.prior)
-        extras: dict[str, Any] = {"agents": found, "prior": self.prior_}
-        if self.ties != "none":
-            extras |= {"tie": tie, "tie_stderr": float(errors[0]) if v.tied else None}
-        if v.control.shape[1]:
-            k = int(v.tied)
-            controls = Controls(control_names(votes, v.order), effect / v.unit, errors[k:] / v.unit, v.unit)
-            extras["controls"] = controls
-            notes += controls.notes()
-        if not self.fit_.converged:
-            notes.append(self.fit_.message)
-        return extras, notes
-
-    def _rated_result(
-        self, v: vote_raters.RaterVotes, votes: Comparisons, covariance: Any, notes: list[str], extras: dict[str, Any]
-    ) -> Consensus:
-        win = partial(win_probability, family=v.family, tie=v.split(self.fit_.x)[1])
-        return self._result(votes.items, None, covariance, win, notes, extras)
-
-    def _rated_votes(self, data: Comparisons, kinds: tuple[str, ...]) -> Comparisons:
-        """Votes with agents, multiplied by the agents' weights."""
-        check_rater_options(self.prior, self.stderr)
-        order = self.order_effect or "side" in kinds
-        factor = agent_factor(self.agent_weight, data)
-        return data.reweighted(factor, ordered=order, time=self.drift is not None)
-
-    def _fit_rated_walk(self, data: Any, kinds: tuple[str, ...], start: Any, progress: Any) -> "BradleyTerry":
-        """Fit drifting scores and rater parameters jointly."""
-        dated, given = drift.checked_votes(data, self.drift, self.prior, self.stderr)
-        votes = self._rated_votes(vote_raters.checked_votes(dated, kinds, self.ties), kinds)
-        drift_with_raters.refuse_many(votes, self.step)
-        fitting: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
-        model = (self.step, TIES[self.ties], votes.ordered)
-        first = drift.fit_walk(votes.reweighted(1.0, agents=False), *model, given, start, progress=progress, **fitting)
-        found = drift_with_raters.fit_rated_walk(votes, first, kinds, given, votes.ordered, **fitting)
-        v, self.fit_, self.prior_, self.drift_ = found.v, found.fit, found.prior, found.widths[drift_with_raters.DRIFT]
-        history, covariance = found.results(votes, uncertain=self.stderr is not None)
-        self.theta_ = history.at_step(float(v.walk.chains.step[-1]))[0]
-        extras, notes = self._of_raters(v, votes, found.arrow, found.widths, given[0] is None)
-        notes[1:1] = found.notes(learned=given[1] is None)
-        extras |= {"history": history, "drift": self.drift_}
-        self.consensus_ = self._rated_result(v, votes, covariance, notes, extras)
-        return self
-
-    def _fit_walk(self, data: Rankings | Comparisons, start: Any, progress: Any) -> "BradleyTerry":
-        """Fit drifting scores."""
-        votes, given = drift.checked_votes(data, self.drift, self.prior, self.stderr)
-        factor = agent_factor(self.agent_weight, votes)
-        votes = votes.reweighted(factor, agents=False, ordered=self.order_effect)
-        fitting: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": progress}
-        found = drift.fit_walk(votes, self.step, TIES[self.ties], self.order_effect, given, start, **fitting)
-        walk, self.fit_, self.prior_, self.drift_ = found.walk, found.fit, found.walk.prior, found.walk.drift
-        history, covariance, stderr = found.results(votes, uncertain=self.stderr is not None)
-        self.theta_ = history.at_step(float(walk.chains.step[-1]))[0]
-        notes = [prior_note(self.prior_, self.prior == LEARN), *found.notes(history, learned=given[1] is None)]
-        notes += notes_of_pairs(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties, votes.items, self.prior)
-        tie, _ = pair_likelihood.tie_parameter(walk.p, self.fit_.x)
-        errors = np.sqrt(np.diag(np.linalg.inv(found.H.schur)) / walk.p.scale) if len(found.H.schur) else None
-        extras: dict[str, Any] = {"history": history, "prior": self.prior_, "drift": self.drift_}
-        extras |= self._extras(votes, walk.p, errors)
-        if "controls" in extras:
-            notes += extras["controls"].notes()
-        if not self.fit_.converged:
-            notes.append(self.fit_.message)
-        win = partial(win_probability, family=walk.p.model, tie=tie)
-        self.consensus_ = self._result(votes.items, stderr, covariance, win, notes, extras)
-        return self
-
-    def _result(self, items: Any, stderr: Any, covariance: Any, win: Any, notes: list[str], extras: Any) -> Consensus:
-        return Consensus(
-            items,
-            self.theta_,
-            method="bradley-terry",
-            params=self.get_params(deep=False),
-            stderr=stderr,
-            covariance=covariance,
-            win=win,
-            fit=self.fit_,
-            notes=tuple(notes),
-            extras=extras,
-            tolerance=SCORE_TOLERANCE,
-        )
 
     def _check(self, data: Any) -> None:
         data_kind(data)
@@ -264,6 +154,22 @@ class BradleyTerry(Estimator):
         check_prior(self.prior)
         if self.order_effect and not getattr(data, "ordered", False):
             raise ValueError("order_effect=True needs to know who came first: Comparisons made with ordered=True")
+        refuse_instances(data, self.method)
+        refuse_row_controls(data, self.method)
+
+    def _extension(self) -> Callable[..., None]:
+        """The function that fits individual raters, drifting scores or both; each is a module of its own."""
+        if self.drift is None:
+            from placet.aggregate.pairs.vote_raters import fit_rated_votes
+
+            return fit_rated_votes
+        if self.agents:
+            from placet.aggregate.pairs.drift_with_raters import fit_rated_drift
+
+            return fit_rated_drift
+        from placet.aggregate.pairs.drift import fit_drift
+
+        return fit_drift
 
     def _counts(self, data: Rankings | Comparisons) -> tuple[Comparisons, list[str]]:
         """One row per pair, with agents pooled by their weights; and notes."""
@@ -283,7 +189,7 @@ class BradleyTerry(Estimator):
             notes.append("there are no ties, so the tie parameter is at its bound: no ties expected")
         return data, notes
 
-    def _pairs(self, counts: Comparisons) -> pair_likelihood.PairCounts:
+    def _pairs(self, counts: Comparisons) -> PairCounts:
         return pair_likelihood.pair_counts(counts, TIES[self.ties], self.prior_, self.order_effect)
 
     def _width(self, counts: Comparisons, start: Any) -> tuple[float | None, Any]:
@@ -293,45 +199,74 @@ class BradleyTerry(Estimator):
         model = TIES[self.ties]
         return pair_likelihood.learn_prior(counts, model, self.order_effect, start, self.max_iter, self.random_state)
 
-    def _consensus(
-        self, counts: Comparisons, p: pair_likelihood.PairCounts, at: pair_likelihood.Derivatives, notes: list[str]
-    ) -> Consensus:
-        if not self.fit_.converged:
-            notes.append(self.fit_.message)
-        robust = pair_likelihood.gradient_products(p, self.fit_.x) if self.stderr == "sandwich" else None
-        covariance = stderr = beside = None
-        n = counts.n_items
-        if self.stderr is not None and n <= MOST_SIMULATED:
-            full = pair_likelihood.covariance_of(p, at, robust)
-            covariance, beside = full[:n, :n], np.sqrt(np.diag(full)[n:])
-        elif self.stderr is not None:
-            stderr = pair_likelihood.stderr_of_many(p, at, np.random.default_rng(self.random_state), robust)
-            beside = pair_likelihood.extra_stderr(p, at, robust)
-            notes.append(
-                f"more than {MOST_SIMULATED} items: standard errors are sampled and differences leave correlations out"
-            )
-        tie, _ = pair_likelihood.tie_parameter(p, self.fit_.x)
-        extras = self._extras(counts, p, beside)
-        if "controls" in extras:
-            notes += extras["controls"].notes()
-        win = partial(win_probability, family=p.model, tie=tie)
-        return self._result(counts.items, stderr, covariance, win, notes, extras)
+    def _minimum(self, p: PairCounts, x: Floats, counts: Comparisons) -> tuple[Any, Derivatives]:
+        """The fit from ``x`` and the derivatives there; controls without a prior are checked before and after it."""
+        names = control_names(counts, self.order_effect)
+        if self.prior is not None or not names:
+            return pair_likelihood.fit_counts(p, x, max_iter=self.max_iter, tol=self.tol)
+        from placet.aggregate.pairs.unidentified_effects import fit_identified
 
-    def _extras(self, counts: Comparisons, p: pair_likelihood.PairCounts, stderr: Any) -> dict[str, Any]:
-        """Tie parameter and effects of controls with standard errors (for the tie parameter by the delta method)."""
+        return fit_identified(p, x, names, max_iter=self.max_iter, tol=self.tol)
+
+    def _errors(self, p: PairCounts, at: Derivatives) -> tuple[Any, Any, Any, list[str]]:
+        """Covariance or standard errors of the scores, standard errors of the other unknowns, and notes."""
+        n, robust = p.n_items, None
+        if self.stderr is None:
+            return None, None, None, []
+        if self.stderr == "sandwich":
+            robust = pair_likelihood.gradient_products(p, self.fit_.x)
+        if n <= MOST_SIMULATED:
+            refuse_square(n + p.n_extra, WHAT, WAY_OUT)
+            full = pair_likelihood.covariance_of(p, at, robust)
+            return full[:n, :n], None, np.sqrt(np.diag(full)[n:]), []
+        stderr = pair_likelihood.stderr_of_many(p, at, np.random.default_rng(self.random_state), robust)
+        note = f"more than {MOST_SIMULATED} items: standard errors are sampled and differences leave correlations out"
+        return None, stderr, pair_likelihood.extra_stderr(p, at, robust), [note]
+
+    # Shared with the extensions
+
+    def prior_notes(self) -> list[str]:
+        """A note on the prior of the scores, if there is one."""
+        return [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN)]
+
+    def existence_notes(self, p: Any, items: Any) -> list[str]:
+        """Notes on what only the prior determines; without a prior, a ``DataError`` if no finite values exist."""
+        notes = notes_of_pairs(p.i, p.j, p.wins_i, p.wins_j, p.ties, items, self.prior)
+        if self.prior is None and p.tie and not (p.wins_i.any() or p.wins_j.any()):
+            raise DataError("every result is a tie, so the tie parameter has no finite value; give a prior")
+        return notes
+
+    def set_scores(self, theta: Floats) -> None:
+        """Keep the scores, with mean zero."""
+        self.theta_ = theta - theta.mean() if len(theta) else theta
+
+    def beside(self, counts: Comparisons, p: PairCounts, stderr: Floats | None) -> dict[str, Any]:
+        """Fields of the result from the unknowns other than scores, whose standard errors are ``stderr``."""
         tie, slope = pair_likelihood.tie_parameter(p, self.fit_.x)
-        extras: dict[str, Any] = {"prior": self.prior_} if self.prior == LEARN else {}
+        found: dict[str, Any] = {"win": partial(win_probability, family=p.model, tie=tie)}
         if self.ties != "none":
-            extras["tie"] = tie
+            found["tie"] = tie
         if stderr is not None and p.tie:
-            extras["tie_stderr"] = slope * float(stderr[0])
+            found["tie_stderr"] = slope * float(stderr[0])  # the delta method
         names = control_names(counts, self.order_effect)
         if names:
-            effect = pair_likelihood.parameters(p, self.fit_.x)[2] / p.unit
-            errors = None if stderr is None else stderr[int(p.tie) :] / p.unit
-            extras["controls"] = Controls(names, effect, errors, p.unit)
-            if self.order_effect:
-                extras["order_effect"] = float(effect[-1])
-            if self.order_effect and errors is not None:
-                extras["order_effect_stderr"] = float(errors[-1])
-        return extras
+            effect = pair_likelihood.parameters(p, self.fit_.x)[2]
+            errors = None if stderr is None else stderr[int(p.tie) :]
+            found["effects"] = Controls.in_units(names, effect, errors, p.unit)
+        return found
+
+    def result(self, data: Rankings | Comparisons, notes: list[str], **fields: Any) -> Consensus:
+        """The result of the fit: the data's notes and support, the fit's notes, and its other fields."""
+        effects = fields.get("effects")
+        return Consensus(
+            data.items,
+            self.theta_,
+            method=self.method,
+            params=self.get_params(deep=False),
+            fit=self.fit_,
+            notes=(*data.notes, *notes, *(effects.notes() if effects is not None else ())),
+            tolerance=SCORE_TOLERANCE,
+            support=support(data),
+            prior=self.prior_,
+            **fields,
+        )

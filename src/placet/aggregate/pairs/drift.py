@@ -10,11 +10,12 @@ would take seconds, only products with it are used (`placet.aggregate.pairs.time
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from placet import optim
+from placet.aggregate.likelihood.existence import agent_factor
 from placet.aggregate.likelihood.information import LEAST_PRECISION, with_mean_zero
 from placet.aggregate.likelihood.prior import LEARN, NARROWEST, WIDEST_PRIOR
 from placet.aggregate.pairs import pair_likelihood
@@ -26,6 +27,10 @@ from placet.data.arrays import Floats, Ints
 from placet.data.memory import available, refuse_beyond_memory
 from placet.data.times import TimeSteps
 from placet.kernels.losses import pairs as kernels
+from placet.losses.pairwise import TIES
+
+if TYPE_CHECKING:
+    from placet.aggregate.pairs.bradley_terry import BradleyTerry
 
 FIRST_DRIFT = 0.2
 SLOWEST, FASTEST = 1e-3, 10.0
@@ -387,3 +392,20 @@ def checked_votes(
     if prior is None or stderr == "sandwich":
         raise ValueError('drift= needs a prior, such as prior="learn", and has no stderr="sandwich"')
     return data, (None if isinstance(prior, str) else prior, None if isinstance(drift, str) else float(drift))
+
+
+def fit_drift(model: "BradleyTerry", data: Comparisons, start: Any, progress: Any) -> None:
+    """Fit drifting scores, and keep them on the model."""
+    votes, given = checked_votes(data, model.drift, model.prior, model.stderr)
+    votes = votes.reweighted(agent_factor(model.agent_weight, votes), agents=False, ordered=model.order_effect)
+    fitting: dict[str, Any] = {"max_iter": model.max_iter, "tol": model.tol, "progress": progress}
+    found = fit_walk(votes, model.step, TIES[model.ties], model.order_effect, given, start, **fitting)
+    walk, model.fit_, model.prior_, model.drift_ = found.walk, found.fit, found.walk.prior, found.walk.drift
+    history, covariance, stderr = found.results(votes, uncertain=model.stderr is not None)
+    model.theta_ = history.at_step(float(walk.chains.step[-1]))[0]
+    notes = [*model.prior_notes(), *found.notes(history, learned=given[1] is None)]
+    notes += model.existence_notes(votes, votes.items)
+    notes += [] if model.fit_.converged else [model.fit_.message]
+    errors = np.sqrt(np.diag(np.linalg.inv(found.H.schur)) / walk.p.scale) if len(found.H.schur) else None
+    fields = model.beside(votes, walk.p, errors) | {"timeline": history, "drift": model.drift_}
+    model.consensus_ = model.result(data, notes, stderr=stderr, covariance=covariance, **fields)

@@ -7,7 +7,7 @@ steps, so the Hessian of the shared unknowns is dense: O(scores^3) per Newton st
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,8 @@ from scipy import sparse
 from placet import optim
 from placet.aggregate.likelihood.information import with_mean_zero
 from placet.aggregate.likelihood.rater_posterior import Arrow, fit_raters, next_width
-from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.likelihood.raters import parse_kinds
+from placet.aggregate.pairs import drift, pair_likelihood, vote_raters
 from placet.aggregate.pairs.drift import Walk, WalkFit, WalkVariances, history_of, walk_notes
 from placet.aggregate.pairs.time_blocks import chains_of
 from placet.aggregate.pairs.vote_raters import RaterVotes
@@ -24,6 +25,10 @@ from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
 from placet.data.times import TimeSteps
+from placet.losses.pairwise import TIES
+
+if TYPE_CHECKING:
+    from placet.aggregate.pairs.bradley_terry import BradleyTerry
 
 DRIFT = "drift"
 
@@ -152,3 +157,22 @@ def refuse_many(c: Comparisons, step: str | float) -> None:
             f"{n}; take longer steps, or drift= alone with agent_weight={{rater: weight}} from a fit of agents= "
             "over all time"
         )
+
+
+def fit_rated_drift(model: "BradleyTerry", data: Comparisons, start: Any, progress: Any) -> None:
+    """Fit drifting scores and rater parameters jointly, and keep them on the model."""
+    kinds = parse_kinds(model.agents)
+    dated, given = drift.checked_votes(data, model.drift, model.prior, model.stderr)
+    votes = vote_raters.weighted_votes(model, vote_raters.checked_votes(dated, kinds, model.ties), kinds)
+    refuse_many(votes, model.step)
+    fitting: dict[str, Any] = {"max_iter": model.max_iter, "tol": model.tol}
+    walk = (model.step, TIES[model.ties], votes.ordered)
+    first = drift.fit_walk(votes.reweighted(1.0, agents=False), *walk, given, start, progress=progress, **fitting)
+    found = fit_rated_walk(votes, first, kinds, given, votes.ordered, **fitting)
+    model.fit_, model.prior_, model.drift_ = found.fit, found.prior, found.widths[DRIFT]
+    history, covariance = found.results(votes, uncertain=model.stderr is not None)
+    model.theta_ = history.at_step(float(found.v.walk.chains.step[-1]))[0]
+    fields, notes = vote_raters.beside_scores(model, found.v, votes, found.arrow, found.widths)
+    notes[1:1] = found.notes(learned=given[1] is None)
+    fields |= {"timeline": history, "drift": model.drift_, "covariance": covariance}
+    model.consensus_ = model.result(data, notes, **fields)

@@ -5,12 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from placet.aggregate.likelihood.existence import notes_of_pairs
-from placet.aggregate.likelihood.information import inverse_of
+from placet.aggregate.likelihood.information import WAY_OUT, WHAT, inverse_of
 from placet.aggregate.pairs.pair_likelihood import PairCounts, derivatives, fit_counts, hessian
 from placet.aggregate.resample import are_counts, resampled_counts
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
+from placet.data.memory import refuse_square
 from placet.kernels.losses import pairs as kernels
 
 MOST_SHARED_STEPS = 30
@@ -25,6 +26,7 @@ def bootstrap_draws(
     """Mean-zero scores (rounds, n_items) fitted to resampled counts of ``c``; ``p`` holds the counts, x is the fit."""
     shared = None
     if c.n_items <= MOST_SIMULATED:
+        refuse_square(len(x), WHAT, WAY_OUT)
         shared = inverse_of(hessian(p, derivatives(p, x)))
     draw = sampler(np.concatenate([c.wins_i, c.wins_j, c.ties]), rng)
     draws = np.empty((rounds, c.n_items))

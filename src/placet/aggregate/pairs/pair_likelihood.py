@@ -18,8 +18,6 @@ from placet import optim
 from placet.aggregate.likelihood.information import (
     DIRECT,
     LEAST_PRECISION,
-    WAY_OUT,
-    WHAT,
     inverse_of,
     sampled_stderr,
     with_mean_zero,
@@ -36,7 +34,6 @@ from placet.aggregate.likelihood.prior import (
 )
 from placet.data import Comparisons
 from placet.data.arrays import Floats
-from placet.data.memory import refuse_square
 from placet.kernels.losses import pairs as kernels
 from placet.losses.pairwise import PAIR_MODELS, PairModel, outcome_costs
 from placet.threads import sum_over_rows
@@ -233,7 +230,6 @@ def value(p: PairCounts, x: Floats) -> float:
 def dense(p: PairCounts, at: Derivatives, precision: float = 0.0) -> Floats:
     """The bordered Laplacian as a dense matrix (n + q, n + q), with a prior's precision on the scores' diagonal."""
     n, size = p.n_items, p.n_items + len(at.corner)
-    refuse_square(size, WHAT, WAY_OUT)
     H = np.zeros((size, size))
     H[np.arange(n), np.arange(n)] = precision
     H[n:, n:], H[n:, :n], H[:n, n:] = at.corner, at.border, at.border.T

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from placet import optim
-from placet.aggregate.pairs.pair_likelihood import Derivatives, PairCounts, derivatives, scores_alone
+from placet.aggregate.pairs.pair_likelihood import Derivatives, PairCounts, derivatives, fit_counts, scores_alone
 from placet.data import DataError
 from placet.data.arrays import Floats
 
@@ -47,21 +47,28 @@ def refuse_endless(involved: str, what: str) -> None:
         )
 
 
+def fit_identified(
+    p: PairCounts, x: Floats, names: Sequence[str], *, max_iter: int, tol: float
+) -> tuple[optim.Fit, Derivatives]:
+    """As `fit_counts`, without a prior, with a ``DataError`` if the effects of controls are not identified."""
+    effects = PairEffects(p, x, names)
+    found, at = fit_counts(p, x, max_iter=max_iter, tol=tol)
+    effects.refuse_endless(at)
+    return found, at
+
+
 class PairEffects:
     """Identifiability check for the controls of pair counts without a prior, at the start ``x`` and end of a fit."""
 
     def __init__(self, p: PairCounts, x: Floats, names: Sequence[str]) -> None:
         self.p, self.names = p, names
-        self.watched = p.precision == 0.0 and len(names) > 0
-        if self.watched:
-            at = derivatives(p, x)
-            self.own = np.sqrt(np.maximum(np.diag(at.corner)[int(p.tie) :], 1e-300))
-            refuse_confounded(self._untold(at), "one is a sum of others, or of differences of items")
+        at = derivatives(p, x)
+        self.own = np.sqrt(np.maximum(np.diag(at.corner)[int(p.tie) :], 1e-300))
+        refuse_confounded(self._untold(at), "one is a sum of others, or of differences of items")
 
     def refuse_endless(self, at: Derivatives) -> None:
         """Raise ``DataError`` if the derivatives at the end of the fit have almost no information on some effect."""
-        if self.watched:
-            refuse_endless(self._untold(at), "winners from losers")
+        refuse_endless(self._untold(at), "winners from losers")
 
     def _untold(self, at: Derivatives) -> str:
         k = int(self.p.tie)

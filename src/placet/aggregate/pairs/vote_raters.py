@@ -1,18 +1,28 @@
 """Votes of individual raters: rater n sees  d = a_n (theta_i - theta_j) + b_n + z . gamma, tie parameter  tie + t_n."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from placet.aggregate.likelihood.rater_posterior import Arrow, RaterPosterior
-from placet.aggregate.likelihood.raters import Raters
+from placet.aggregate.likelihood.controls import control_names
+from placet.aggregate.likelihood.existence import agent_factor
+from placet.aggregate.likelihood.information import with_mean_zero
+from placet.aggregate.likelihood.rater_posterior import Arrow, RaterPosterior, check_rater_options, fit_raters
+from placet.aggregate.likelihood.raters import parse_kinds
 from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.result.control_effects import Controls
+from placet.aggregate.result.rater_parameters import Raters
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
-from placet.losses.pairwise import PAIR_MODELS
+from placet.losses.pairwise import PAIR_MODELS, TIES, win_probability
+from placet.metrics.interrater import describe_agreement
+
+if TYPE_CHECKING:
+    from placet.aggregate.pairs.bradley_terry import BradleyTerry
 
 
 class RatedRows(NamedTuple):
@@ -186,3 +196,41 @@ def checked_votes(data: Any, kinds: tuple[str, ...], ties: str) -> Comparisons:
     if data.n_items > MOST_SIMULATED:
         raise ValueError(f"agents= takes at most {MOST_SIMULATED} items, and these are {data.n_items}")
     return data
+
+
+def fit_rated_votes(model: "BradleyTerry", data: Comparisons, start: Any, progress: Any) -> None:
+    """Fit scores and rater parameters jointly, and keep them on the model."""
+    kinds = parse_kinds(model.agents)
+    votes = weighted_votes(model, checked_votes(data, kinds, model.ties), kinds)
+    v = RaterVotes(votes, TIES[model.ties], kinds, votes.ordered)
+    given = None if isinstance(model.prior, str) else model.prior
+    model.fit_, arrow, model.prior_, widths = fit_raters(v, v.start(start), given, model.max_iter, model.tol)
+    model.set_scores(v.split(model.fit_.x)[0])
+    fields, notes = beside_scores(model, v, votes, arrow, widths)
+    covariance = None if model.stderr is None else with_mean_zero(v.final_errors(arrow)[0], v.n)[: v.n, : v.n]
+    model.consensus_ = model.result(data, notes, covariance=covariance, **fields)
+
+
+def weighted_votes(model: "BradleyTerry", data: Comparisons, kinds: tuple[str, ...]) -> Comparisons:
+    """Votes with agents, multiplied by the agents' weights."""
+    check_rater_options(model.prior, model.stderr)
+    order = model.order_effect or "side" in kinds
+    factor = agent_factor(model.agent_weight, data)
+    return data.reweighted(factor, ordered=order, time=model.drift is not None)
+
+
+def beside_scores(
+    model: "BradleyTerry", v: RaterVotes, votes: Comparisons, arrow: Arrow, widths: Mapping[str, float]
+) -> tuple[dict[str, Any], list[str]]:
+    """Fields of the result for raters, ties and controls, and notes of a fit with raters."""
+    _, tie, effect, _ = v.split(model.fit_.x)
+    errors = np.sqrt(np.diag(with_mean_zero(v.final_errors(arrow)[0], v.n))[v.n :])
+    found = raters_of(v, model.fit_.x, arrow, widths)
+    notes = [*model.prior_notes(), *found.notes(), *filter(None, [describe_agreement(votes)])]
+    notes += model.existence_notes(votes, votes.items)
+    fields: dict[str, Any] = {"agents": found, "win": partial(win_probability, family=v.family, tie=tie)}
+    if model.ties != "none":
+        fields |= {"tie": tie, "tie_stderr": float(errors[0]) if v.tied else None}
+    if v.control.shape[1]:
+        fields["effects"] = Controls.in_units(control_names(votes, v.order), effect, errors[int(v.tied) :], v.unit)
+    return fields, notes if model.fit_.converged else [*notes, model.fit_.message]

@@ -7,7 +7,7 @@ original files: ``board.data + new``, fitted with ``start=board.consensus``.
 import json
 import os
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -100,7 +100,7 @@ def _state(c: Consensus) -> dict[str, Any]:
         "spread": _list(plain.spread),
         "tolerance": plain.tolerance,
         "win": _win_dict(plain),
-        "scale": c.extras.get("scale"),
+        "scale": None if c.scale is None else asdict(c.scale),
     }
 
 

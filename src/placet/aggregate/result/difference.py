@@ -141,8 +141,7 @@ def difference(a: Consensus, b: Consensus, level: float = 0.95) -> Difference:
 
 
 def _scale(c: Consensus) -> object:
-    scale = c.extras.get("scale")
-    return scale["unit"] if isinstance(scale, dict) else None
+    return None if c.scale is None else c.scale.unit
 
 
 def _comparable(a: Consensus, b: Consensus) -> bool:

@@ -21,6 +21,12 @@ from placet.optim import Fit
 if TYPE_CHECKING:
     import polars as pl
 
+    from placet.aggregate.result.control_effects import Controls
+    from placet.aggregate.result.election_record import Record
+    from placet.aggregate.result.history import History
+    from placet.aggregate.result.rater_parameters import Raters
+    from placet.aggregate.result.scales import Points
+
 Win = Callable[[ArrayLike, ArrayLike], Floats]
 """``win(x, y)``: probability that an item of score x strictly beats one of score y; arrays broadcast."""
 
@@ -40,6 +46,13 @@ class Consensus:
     weight of the ballots that list an item, or of the votes on it.  ``spread`` (n_items,) is set by models with a
     variance for every item: both scores are divided by the sum of their spreads before ``win``.
 
+    What else a fit found, None if the method has no such thing: ``prior``, the standard deviation of the scores' prior;
+    ``tie`` and ``tie_stderr``, the tie parameter; ``effects`` of controls; parameters of ``agents``, if they may
+    differ; ``adherence`` and ``agent_weight``, by the names of agents; ``drift``, the standard deviation of the change
+    of a score in one time step, and ``timeline``, the scores over time; ``dispersion`` and ``dispersion_stderr``, how
+    strongly orders concentrate around the consensus; ``record``, the rounds of an election; ``scale``, if scores are in
+    points.
+
     >>> c = Consensus(("ant", "bee", "cat", "dog"), [1.0, 3.0, 2.0, 2.0], method="borda")
     >>> c.ranking
     ['bee', ('cat', 'dog'), 'ant']
@@ -57,10 +70,22 @@ class Consensus:
     win: Win | None = None
     fit: Fit | None = None
     notes: tuple[str, ...] = ()
-    extras: Mapping[str, object] = field(default_factory=dict)
     tolerance: float = None  # type: ignore[assignment]  # 1e-9 of the largest absolute score
     support: Floats | None = None
     spread: Floats | None = None
+    prior: float | None = None
+    tie: float | None = None
+    tie_stderr: float | None = None
+    effects: "Controls | None" = None
+    agents: "Raters | None" = None
+    adherence: Mapping[Hashable, float] | None = None
+    agent_weight: Mapping[Hashable, float] | None = None
+    drift: float | None = None
+    timeline: "History | None" = None
+    dispersion: float | None = None
+    dispersion_stderr: float | None = None
+    record: "Record | None" = None
+    scale: "Points | None" = None
 
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -85,7 +110,6 @@ class Consensus:
         if self.tolerance is None:
             put("tolerance", RELATIVE_TOLERANCE * float(np.abs(self.scores).max(initial=0.0)))
         put("params", dict(self.params))
-        put("extras", dict(self.extras))
         put("notes", tuple(self.notes))
 
     # Ranking
@@ -230,21 +254,18 @@ class Consensus:
         history = self._history()
         scores, stderr = history.at(when)
         note = f"scores at {when}; differences between items leave correlations out"
-        extras = {name: value for name, value in self.extras.items() if name != "history"}
-        known: dict[str, Any] = {"covariance": None, "draws": None, "extras": extras}
+        known: dict[str, Any] = {"covariance": None, "draws": None, "timeline": None}
         return replace(self, scores=scores, stderr=stderr, notes=(*self.notes, note), **known)
 
     def history(self, *items: Hashable) -> "pl.DataFrame":
         """A Polars frame of scores over time (``drift=``): item, time, score, stderr; of all items or those named."""
         which = [self._number(item) for item in items] if items else range(len(self.items))
-        frame: pl.DataFrame = self._history().to_frame(which)
-        return frame
+        return self._history().to_frame(which)
 
-    def _history(self) -> Any:
-        found = self.extras.get("history")
-        if found is None:
+    def _history(self) -> "History":
+        if self.timeline is None:
             raise ValueError('scores do not move here; BradleyTerry(drift="learn") on votes with a time lets them')
-        return found
+        return self.timeline
 
     def win_probability(self, a: Hashable, b: Hashable, at: Any = None) -> float:
         """The model's probability that ``a`` strictly beats ``b`` in a single comparison.
@@ -316,24 +337,19 @@ class Consensus:
         ``coefficient`` is the effect of one unit of the control on the difference of two scores, and ``points`` the
         same in Elo points; ``typical`` is the root mean square of the control, and ``typical_points`` its effect.
         """
-        found = self.extras.get("controls")
-        if found is None:
+        if self.effects is None:
             raise ValueError("there are no controls; name some when the data are read: read_battles(..., control=)")
-        frame: pl.DataFrame = found.to_frame()  # type: ignore[attr-defined]
-        return frame
+        return self.effects.to_frame()
 
     def agents_frame(self) -> "pl.DataFrame":
         """A Polars frame of what was learned about each agent (rater, voter), as with ``agents="sharpness"``."""
         import polars as pl
 
-        found = self.extras.get("agents")
-        if found is not None:
-            frame: pl.DataFrame = found.to_frame()  # type: ignore[attr-defined]
-            return frame
-        adherence = self.extras.get("adherence")
-        if not isinstance(adherence, Mapping):
+        if self.agents is not None:
+            return self.agents.to_frame()
+        if self.adherence is None:
             raise ValueError(f'{self.method!r} learned nothing about agents; agents="sharpness+ties+side" asks for it')
-        return pl.DataFrame({"agent": plain_names(list(adherence)), "adherence": list(adherence.values())})
+        return pl.DataFrame({"agent": plain_names(list(self.adherence)), "adherence": list(self.adherence.values())})
 
     def to_rankings(self) -> Rankings:
         """The consensus as one ballot with its scores; tied items share their mean score."""
@@ -358,8 +374,8 @@ class Consensus:
         twin = copy.copy(self)
         twin.__dict__.pop("_index", None)
         object.__setattr__(twin, "items", tuple(items))
-        extras = {name: v.renamed(items) if hasattr(v, "renamed") else v for name, v in self.extras.items()}
-        object.__setattr__(twin, "extras", extras)
+        if self.record is not None:
+            object.__setattr__(twin, "record", self.record.renamed(items))
         return twin
 
     def _repr_html_(self) -> str:

@@ -21,18 +21,20 @@ def result_json(result: Consensus | ConsensusSet, level: float, data: Any = None
     board = board_dict(result, data)
     state = {name: board.pop(name) for name in ("state", "data") if name in board}
     answer: dict[str, object] = {**board, "notes": list(result.notes), "ranking": rows}
-    answer |= extras_json(result)
-    if record := getattr(result, "extras", {}).get("record"):
-        answer["record"] = record.to_dict()
+    answer |= beside_json(result)
+    if isinstance(result, Consensus) and result.record is not None:
+        answer["record"] = result.record.to_dict()
     return answer | state
 
 
-def extras_json(result: Consensus | ConsensusSet) -> dict[str, object]:
+def beside_json(result: Consensus | ConsensusSet) -> dict[str, object]:
     """The parts of a result other than the ranking, for JSON."""
-    extras = getattr(result, "extras", {})
-    found = {name: extras[name].to_frame().to_dicts() for name in ("controls", "agents") if name in extras}
-    if "history" in extras:
-        found["history"] = extras["history"].to_frame(range(len(extras["history"].items))).to_dicts()
+    if not isinstance(result, Consensus):
+        return {}
+    frames = {"controls": result.effects, "agents": result.agents}
+    found: dict[str, object] = {name: one.to_frame().to_dicts() for name, one in frames.items() if one is not None}
+    if result.timeline is not None:
+        found["history"] = result.history().to_dicts()
     return found
 
 

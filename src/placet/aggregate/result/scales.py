@@ -28,6 +28,15 @@ class Scale:
         return self.points / math.log(self.base)
 
 
+@dataclass(frozen=True)
+class Points:
+    """The scale of scores in points: ``unit`` points for one of log odds, and ``zero`` points at 0."""
+
+    name: str
+    unit: float
+    zero: float
+
+
 SCALES = {"elo": Scale(400.0, 10.0, 1000.0)}
 """Name -> `Scale`."""
 
@@ -53,8 +62,8 @@ def rescale(
             f"the scores of {found.method!r} are not log odds, so they have no {scale} points; "
             "'bradley-terry' and 'plackett-luce' have"
         )
-    if "scale" in found.extras:
-        raise ValueError(f"these scores are in points already: {found.extras['scale']}")
+    if found.scale is not None:
+        raise ValueError(f"these scores are in points already: {found.scale}")
     record = SCALES[scale]
     value = record.value if value is None else float(value)
     if not math.isfinite(value):
@@ -72,16 +81,15 @@ def rescale(
         win=partial(_win_in_points, win=found.win, unit=unit),
         tolerance=unit * found.tolerance,
         notes=(*found.notes, note),
-        extras={**found.extras, "scale": {"name": scale, "unit": unit, "zero": value - unit * zero}},
+        scale=Points(scale, unit, value - unit * zero),
     )
 
 
 def in_log_odds(found: Consensus) -> Consensus:
     """The inverse of `rescale`; other results are returned unchanged."""
-    scale: Any = found.extras.get("scale")
-    if scale is None:
+    if found.scale is None:
         return found
-    unit, zero = scale["unit"], scale["zero"]
+    unit, zero = found.scale.unit, found.scale.zero
     return replace(
         found,
         scores=(found.scores - zero) / unit,
@@ -90,7 +98,7 @@ def in_log_odds(found: Consensus) -> Consensus:
         draws=None if found.draws is None else (found.draws - zero) / unit,
         win=getattr(found.win, "keywords", {}).get("win"),
         tolerance=found.tolerance / unit,
-        extras={name: v for name, v in found.extras.items() if name != "scale"},
+        scale=None,
     )
 
 

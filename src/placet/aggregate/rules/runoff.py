@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from placet.aggregate.places import ballots_of
+from placet.aggregate.result.election_record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
-from placet.aggregate.rules.election_record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
 from placet.aggregate.rules.kemeny import margins, pair_tables
 from placet.aggregate.rules.order_scores import scores_of
 from placet.aggregate.rules.scored import Scored
@@ -126,7 +126,7 @@ def irv(data: Rankings, ties: Ties = "parallel") -> Scored:
     winners = tuple(rankings.items[k] for k in np.flatnonzero(found.places == 0))
     elected, tied = (winners, ()) if len(winners) == 1 else ((), winners)
     record = Record(rankings.items, counts, elected, tied, ways=len(paths))
-    return Scored(scores_of(found.places), found.notes, extras={"record": record})
+    return Scored(scores_of(found.places), found.notes, record=record)
 
 
 def _round(votes: Floats, exhausted: float, standing: Ints, gone: Ints) -> Round:

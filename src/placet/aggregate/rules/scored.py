@@ -1,10 +1,10 @@
 """The answer of a rule: scores, notes, and the tolerance within which two scores tie."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from placet.aggregate.result.election_record import Record
 from placet.aggregate.result.result import tied_groups
 from placet.data.arrays import Floats
 
@@ -13,13 +13,13 @@ from placet.data.arrays import Floats
 class Scored:
     """Scores (n_items,), notes, and the tolerance within which two scores tie (default: 1e-9 of the largest).
 
-    ``extras`` are passed on to the `Consensus`; those that hold names of items have a method ``renamed(items)``.
+    ``record``: the rounds of an election.
     """
 
     scores: Floats
     notes: tuple[str, ...] = ()
     tolerance: float | None = None
-    extras: Mapping[str, object] = field(default_factory=dict)
+    record: Record | None = None
 
 
 def level_ties(scores: Floats, close: float) -> Floats:

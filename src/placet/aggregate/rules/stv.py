@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 
 from placet.aggregate.places import ballots_of
+from placet.aggregate.result.election_record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
-from placet.aggregate.rules.election_record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
 from placet.aggregate.rules.order_scores import MOST_UNIVERSES, places_by, scores_of, ties_note
 from placet.aggregate.rules.runoff import MOST_RECORDED, Ties
 from placet.aggregate.rules.scored import Scored
@@ -74,7 +74,7 @@ def stv(
     array([ 0., -1., -2.])
     """
     found = count_votes(ballots_of(data, "stv"), seats, transfer, quota, ties)
-    return Scored(scores_of(found.places), found.notes, extras={"record": found.record})
+    return Scored(scores_of(found.places), found.notes, record=found.record)
 
 
 def count_votes(

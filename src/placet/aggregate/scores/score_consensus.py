@@ -178,7 +178,6 @@ def consensus_of_scores(
         params={"unit": unit, **params},
         draws=draws,
         notes=tuple(notes),
-        extras={"tasks": n},
         support=(~np.isnan(scores.by_task())).sum(axis=1).astype(np.float64),
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.consensus_door import expected_seconds
 from placet.aggregate.method_table import default_method
-from placet.aggregate.result.result_files import WRITERS, extras_json
+from placet.aggregate.result.result_files import WRITERS, beside_json
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data import Comparisons, DataError, Rankings, Scores
 from placet.data.parameters import parse_value
@@ -50,7 +50,7 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
         "python": replace(asked, method=whole.method).python(path),
         "notes": [*load(path, asked.reading, asked.by)[1], *whole.notes],
         "slices": [name for name in column_names(path) if name not in asked.reading.values()],
-        "beside": {name: rows for name, rows in extras_json(chosen).items() if name != "history"},
+        "beside": {name: rows for name, rows in beside_json(chosen).items() if name != "history"},
         "time": _time_of(data, path),
         "reading": asked.reading,
         "columns": _columns(chosen, asked.level),
@@ -178,9 +178,7 @@ def _first(c: Consensus) -> str:
 
 
 def _voters(c: Consensus) -> list[tuple[str, float]]:
-    adherence = c.extras.get("adherence")
-    if not isinstance(adherence, Mapping):
-        return []
+    adherence = c.adherence or {}
     return sorted(((str(name), float(value)) for name, value in adherence.items()), key=lambda pair: -pair[1])[:500]
 
 

@@ -1,0 +1,25 @@
+"""What every result says about its data: the support of each item, and notes."""
+
+import numpy as np
+
+from placet.aggregate.places import listed_weight
+from placet.data import Comparisons, Parts, Rankings
+from placet.data.arrays import Floats
+from placet.io.text import plural
+
+
+def support(data: Rankings | Comparisons | Parts) -> Floats:
+    """(n_items,): the weight of the ballots that list an item, or of the votes on it.  O(rows)."""
+    if isinstance(data, Parts):
+        found: Floats = data.sum(support, name="support")
+        return found
+    if isinstance(data, Rankings):
+        return listed_weight(data)
+    votes = data.wins_i + data.wins_j + data.ties
+    both = np.concatenate([data.i, data.j])
+    return np.bincount(both, np.concatenate([votes, votes]), data.n_items).astype(np.float64)
+
+
+def notes_of_data(data: Rankings | Comparisons | Parts) -> tuple[str, ...]:
+    """The notes of the data, and that they were worked on in parts."""
+    return (*data.notes, f"worked on in {plural(len(data), 'part')}") if isinstance(data, Parts) else data.notes
