@@ -159,7 +159,7 @@ def test_loss_estimator_simulator_and_ranker_have_one_law(family, tie):
         c = Comparisons([0], [1], [1.0], [0.0], [1.0])
         p = pair_likelihood.pair_counts(c, family, None, False)
         for k, x in enumerate(d):
-            at = np.array([x, 0.0, p.law.inner(tie)])
+            at = np.array([x, 0.0, PAIR_MODELS[family].inner(tie)])
             assert math.exp(-pair_likelihood.value(p, at)) == pytest.approx(win[k] * tied[k], abs=1e-12)
 
 

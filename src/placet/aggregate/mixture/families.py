@@ -23,7 +23,7 @@ from placet.data import Comparisons, Lists, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.kernels.losses import pairs as pair_kernels
 from placet.losses import Bound
-from placet.losses.pairwise import TIES, outcome_costs
+from placet.losses.pairwise import PAIR_MODELS, TIES, outcome_costs
 
 FEW_STEPS, SCORING_STEPS = 5, 2
 """Newton steps, or steps by outer products of gradients, in one of many fits: each starts from the previous one."""
@@ -227,7 +227,7 @@ class PairFamily:
         slope, curvature, cross, tie_slope, tie_curvature = np.zeros((5, rows))
         extra = (cross, tie_slope, tie_curvature) if self.law.tie else (np.empty(0),) * 3
         counts = (d.wins_i, d.wins_j, d.ties)
-        self.law.law.slopes(self._advantage(state), t, *counts, slope, curvature, *extra)
+        PAIR_MODELS[self.law.model].slopes(self._advantage(state), t, *counts, slope, curvature, *extra)
         columns, values = [d.i, d.j], [-slope, slope]
         if self.law.tie:
             columns, values = [*columns, np.full(rows, n)], [*values, -tie_slope]
@@ -244,7 +244,7 @@ class PairFamily:
         own = self.data[self.voters.rows(voter)].reweighted(1.0, agents=False)
         p = pair_likelihood.pair_counts(own, TIES[self.model.ties], None, self.model.order_effect)
         p = p._replace(model=self.law.model, tie=self.law.tie)
-        return pair_likelihood.dense(p, pair_likelihood.derivatives(p, state.x)) * p.scale
+        return pair_likelihood.hessian(p, pair_likelihood.derivatives(p, state.x), prior=False) * p.scale
 
     def errors_beside(self, result: Consensus, error: Floats) -> dict[str, Any]:
         """Standard errors of the tie parameter and of the effects of controls, from those of all unknowns."""

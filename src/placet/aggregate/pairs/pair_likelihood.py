@@ -35,7 +35,7 @@ from placet.aggregate.likelihood.prior import (
 from placet.data import Comparisons
 from placet.data.arrays import Floats
 from placet.kernels.losses import pairs as kernels
-from placet.losses.pairwise import PAIR_MODELS, PairModel, outcome_costs
+from placet.losses.pairwise import PAIR_MODELS, outcome_costs
 from placet.threads import sum_over_rows
 
 ROWS_PER_RANGE = 16384
@@ -71,10 +71,6 @@ class PairCounts(NamedTuple):
     @property
     def n_extra(self) -> int:
         return int(self.tie) + self.control.shape[1]
-
-    @property
-    def law(self) -> PairModel:
-        return PAIR_MODELS[self.model]
 
 
 class Derivatives(NamedTuple):
@@ -130,7 +126,7 @@ def start_of(p: PairCounts, theta: Any = None) -> Floats:
     x[: p.n_items] = log_odds(p) if theta is None else theta
     if p.tie:
         tied, decided = p.ties.sum(), (p.wins_i + p.wins_j).sum()
-        x[p.n_items] = p.law.inner(math.log(2 * (tied + 1e-6 * decided) / (decided + 1e-6 * tied)))
+        x[p.n_items] = PAIR_MODELS[p.model].inner(math.log(2 * (tied + 1e-6 * decided) / (decided + 1e-6 * tied)))
     return x
 
 
@@ -165,18 +161,18 @@ def tie_parameter(p: PairCounts, x: Floats) -> tuple[float, float]:
     """The tie parameter (-inf if no ties are expected) and its derivative in the number stored in x."""
     if not p.tie:
         return -math.inf, 1.0
-    tie, slope, _ = p.law.outer(float(x[p.n_items]))
+    tie, slope, _ = PAIR_MODELS[p.model].outer(float(x[p.n_items]))
     return tie, slope
 
 
 def derivatives(p: PairCounts, x: Floats) -> Derivatives:
     """First and second derivatives of the negative log posterior at x.  O(pairs)."""
     theta, t, effect = parameters(p, x)
-    n, q, rows = p.n_items, p.n_extra, len(p.i)
+    n, q, rows = p.n_items, len(x) - p.n_items, len(p.i)
     slope, curvature = np.empty(rows), np.empty(rows)
     cross, tie_slope, tie_curvature = np.empty((3, rows if p.tie else 0))
     extra = (cross, tie_slope, tie_curvature)
-    kernel = p.law.slopes
+    kernel = PAIR_MODELS[p.model].slopes
 
     def add(rows: slice, gradient: Floats) -> None:
         kernels.advantage(theta, p.control[rows], effect, p.i[rows], p.j[rows], slope[rows])
@@ -188,7 +184,7 @@ def derivatives(p: PairCounts, x: Floats) -> Derivatives:
     gradient[:n] += p.precision * theta
     border, corner = np.zeros((q, n)), np.zeros((q, q))
     if p.tie:
-        tie, first, second = p.law.outer(t)
+        tie, first, second = PAIR_MODELS[p.model].outer(t)
         gradient[n] += tie_slope.sum() + p.extra_precision * tie * first
         kernels.scatter(p.i, p.j, cross, border[0])
         corner[0, 0] = tie_curvature.sum() + p.extra_precision * (first * first + tie * second)
@@ -227,22 +223,18 @@ def value(p: PairCounts, x: Floats) -> float:
     return float(over_rows(p, add, 1)[0]) + 0.5 * penalty
 
 
-def dense(p: PairCounts, at: Derivatives, precision: float = 0.0) -> Floats:
-    """The bordered Laplacian as a dense matrix (n + q, n + q), with a prior's precision on the scores' diagonal."""
+def hessian(p: PairCounts, at: Derivatives, *, prior: bool = True) -> Floats:
+    """The bordered Laplacian as a dense matrix (n + q, n + q), with the scores' prior unless that is left out.
+
+    If the scores have no prior, a constant fixes their common shift.
+    """
     n, size = p.n_items, p.n_items + len(at.corner)
     H = np.zeros((size, size))
-    H[np.arange(n), np.arange(n)] = precision
+    H[np.arange(n), np.arange(n)] = p.precision if prior else 0.0
     H[n:, n:], H[n:, :n], H[:n, n:] = at.corner, at.border, at.border.T
     kernels.laplacian_fill(p.i, p.j, at.curvature, H)
-    return H
-
-
-def hessian(p: PairCounts, at: Derivatives) -> Floats:
-    """The dense Hessian (n + q, n + q); without a prior, a constant is added to fix the common shift of all scores."""
-    if p.precision > 0.0:
-        return dense(p, at, p.precision)
-    H = dense(p, at)
-    with_precision(H[: p.n_items, : p.n_items], 0.0)
+    if prior and p.precision == 0.0:
+        with_precision(H[:n, :n], 0.0)
     return H
 
 
@@ -343,7 +335,7 @@ def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) ->
     uses d theta / d log w = 2 precision H^-1 theta and d H^-1 / d log w = 2 precision H^-2 <= 2 H^-1.
     """
     n = p.n_items
-    theta = np.append(x[:n], np.zeros(p.n_extra))
+    theta = np.append(x[:n], np.zeros(len(x) - n))
     own, draws = float(theta @ theta), 0
     if len(x) <= DIRECT:
         C = inverse_of(hessian(p, at))
@@ -375,7 +367,7 @@ def third_derivative(p: PairCounts, x: Floats, h: float = 1e-4) -> Floats:
     kernels.advantage(theta, p.control, effect, p.i, p.j, d)
     for step in (h, -h):
         curvature.append(np.empty(len(p.i)))
-        p.law.slopes(d + step, t, p.wins_i, p.wins_j, p.ties, slope, curvature[-1], *extra)
+        PAIR_MODELS[p.model].slopes(d + step, t, p.wins_i, p.wins_j, p.ties, slope, curvature[-1], *extra)
     return (curvature[0] - curvature[1]) / (2 * h)
 
 
@@ -414,7 +406,7 @@ def gradient_products(p: PairCounts, x: Floats) -> Derivatives:
         outcome = np.eye(3)[k][:, None] * np.ones(rows)
         slope, curvature = np.empty(rows), np.empty(rows)
         cross, tie_slope, tie_curvature = np.zeros((3, rows))
-        p.law.slopes(d, t, *outcome, slope, curvature, cross, tie_slope, tie_curvature)
+        PAIR_MODELS[p.model].slopes(d, t, *outcome, slope, curvature, cross, tie_slope, tie_curvature)
         outer["slope"] += count * slope**2
         outer["cross"] += count * slope * tie_slope
         outer["tie"] += count * tie_slope**2
@@ -434,7 +426,7 @@ def covariance_of(p: PairCounts, at: Derivatives, robust: Derivatives | None = N
     """
     inverse = inverse_of(hessian(p, at))
     if robust is not None:
-        inverse = inverse @ dense(p, robust) @ inverse
+        inverse = inverse @ hessian(p, robust, prior=False) @ inverse
     return with_mean_zero(inverse, p.n_items) / p.scale
 
 
