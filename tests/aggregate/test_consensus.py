@@ -145,7 +145,7 @@ def test_the_frame_is_best_first_and_the_result_can_be_pickled():
 def test_unknown_methods_and_data_are_explained():
     with pytest.raises(ValueError, match=r"method 'plackett' is unknown; choose from \[.*'plackett-luce'"):
         consensus(BALLOTS, "plackett")
-    with pytest.raises(TypeError, match=r"not list; Rankings\.from_orders"):
+    with pytest.raises(TypeError, match=r"not list; placet\.read.*Rankings\.from_orders"):
         consensus([["a", "b"]])
     with pytest.raises(ValueError, match="parameter 'colour' is unknown to 'plackett-luce'; choose from"):
         consensus(BALLOTS, colour="red")

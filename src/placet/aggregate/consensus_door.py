@@ -2,14 +2,14 @@
 
 import inspect
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
-from placet.aggregate.data_facts import support
+from placet.aggregate.data_facts import notes_of_data, support
 from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
@@ -123,13 +123,11 @@ def consensus(
     if "random_state" in record.parameters:
         params = {"random_state": random_state, **params}
     if isinstance(data, Parts):
-        from placet.aggregate.consensus_of_parts import consensus_of_parts
+        from placet.aggregate.data_in_parts import seen_of_parts
 
-        parts = data if engine is None else data.on(engine)
-        run_on: dict[str, Any] = {"bootstrap": bootstrap, "random_state": random_state, "progress": progress}
-        return consensus_of_parts(parts, method, params, start=start, **run_on)
+        data = seen_of_parts(data if engine is None else data.on(engine), record, params)
     run = Run(method, params, bootstrap, random_state, start_scores(start, data.items))
-    if isinstance(data, Comparisons) or data.instance is None:
+    if not isinstance(data, Rankings) or data.instance is None:
         with _algebra(record, data.n_items):
             result = run.answer(_with_heads_note(data), FitCounter(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
@@ -234,7 +232,7 @@ class Run:
     random_state: int
     start: Floats | None = None
 
-    def answer(self, data: Rankings | Comparisons, steps: FitCounter) -> Consensus | ConsensusSet:
+    def answer(self, data: Rankings | Comparisons | Parts, steps: FitCounter) -> Consensus | ConsensusSet:
         """The result for a single problem, or for all instances if the model is fitted to them at once."""
         record = METHODS[self.method]
         if record.kind == "rule":
@@ -244,7 +242,7 @@ class Run:
                 scored.scores,
                 method=self.method,
                 params=self.params,
-                notes=(*data.notes, *scored.notes, *unused_note(data, self.method)),
+                notes=(*notes_of_data(data), *scored.notes, *unused_note(data, self.method)),
                 record=scored.record,
                 tolerance=scored.tolerance,  # type: ignore[arg-type]
                 support=support(data),
@@ -257,7 +255,7 @@ class Run:
             if steps.total == 1 and "progress" in takes:
                 given["progress"] = steps.progress  # reports rounds within the single fit
             result = model.fit(data, **given).consensus_
-            if self.bootstrap and hasattr(model, "bootstrap"):
+            if self.bootstrap and hasattr(model, "bootstrap") and not isinstance(data, Parts):
                 result = model.bootstrap(data, self.bootstrap, random_state=self.random_state)
                 steps.step(1 + self.bootstrap)
                 return result
@@ -265,12 +263,17 @@ class Run:
         steps.step()
         if not self.bootstrap:
             return result
-        rng = np.random.default_rng(self.random_state)
         draws = []
-        for _ in range(self.bootstrap):
-            draws.append(again(resample(data, rng)))
+        for sample in self._samples(data):
+            draws.append(again(sample))
             steps.step()
-        return _with_draws(result, draws)
+        return _with_draws(result, draws, "Poisson" if isinstance(data, Parts) else "multinomial")
+
+    def _samples(self, data: Rankings | Comparisons | Parts) -> Iterator[Any]:
+        """The resampled data of each bootstrap round; parts are resampled independently of each other."""
+        rng = np.random.default_rng(self.random_state)
+        for number in range(self.bootstrap):
+            yield data.resampled_by(self.random_state, number) if isinstance(data, Parts) else resample(data, rng)
 
     def each(self, data: Rankings, progress: Progress | None) -> tuple[dict[Hashable, Consensus], list[str]]:
         """The result for each instance, and notes on all.  Problems that differ only in names are solved once."""
@@ -330,16 +333,16 @@ def _with_heads_note(data: Any) -> Any:
     return replace(data, notes=(*data.notes, *new)) if new else data
 
 
-def _with_draws(result: Consensus | ConsensusSet, draws: list[Any]) -> Consensus | ConsensusSet:
-    """The result with bootstrap draws in place of its own standard errors."""
+def _with_draws(result: Consensus | ConsensusSet, draws: list[Any], law: str) -> Consensus | ConsensusSet:
+    """The result with bootstrap draws in place of its own standard errors; counts were drawn from the ``law``."""
     if isinstance(result, Consensus):
-        return _resampled_result(result, draws)
-    parts = {name: _resampled_result(c, [draw[name] for draw in draws]) for name, c in result.items()}
+        return _resampled_result(result, draws, law)
+    parts = {name: _resampled_result(c, [draw[name] for draw in draws], law) for name, c in result.items()}
     return replace(result, results=parts)
 
 
-def _resampled_result(result: Consensus, draws: list[Floats]) -> Consensus:
-    note = f"uncertainty from {len(draws)} bootstrap rounds of multinomial counts"
+def _resampled_result(result: Consensus, draws: list[Floats], law: str) -> Consensus:
+    note = f"uncertainty from {len(draws)} bootstrap rounds of {law} counts"
     return replace(result, stderr=None, covariance=None, draws=np.array(draws), notes=(*result.notes, note))
 
 

@@ -13,7 +13,7 @@ from placet.aggregate.instances import refuse_instances
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rules.scored import Scored, level_ties
-from placet.data import Comparisons, Rankings
+from placet.data import Comparisons, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.parameters import check_parameters
 
@@ -109,6 +109,13 @@ class Method:
         return self.of_pairs and not self.beyond_pairs
 
     @property
+    def works_on_sums(self) -> bool:
+        """Whether it needs only sums over ballots: of points, of pairs, of the values of a likelihood."""
+        if self.kind == "model":
+            return bool(getattr(self.function, "fits_parts", False))
+        return self.kind == "rule" and (self.adds or self.pairs_suffice)
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """Names and defaults of the parameters that a caller may set."""
         every = list(inspect.signature(self.source).parameters.values())[self._not_set :]
@@ -140,11 +147,19 @@ class Method:
 
     # Rules
 
-    def __call__(self, data: Rankings | Comparisons, *args: object, **params: object) -> Floats:
+    def __call__(self, data: Rankings | Comparisons | Parts, *args: object, **params: object) -> Floats:
         return self.run(data, *args, **params).scores
 
-    def run(self, data: Rankings | Comparisons, *args: object, **params: object) -> Scored:
+    def run(self, data: Rankings | Comparisons | Parts, *args: object, **params: object) -> Scored:
         """Scores of a rule, with notes and tolerance; scores that differ only by rounding are made equal."""
+        if isinstance(data, Parts) and self.adds:
+            points, weight = data.sum(_points, self, params, name="points")
+            factor = data.weight / weight if data.is_resampled and weight > 0 else 1.0  # resampled ballots vary
+            return self.from_points((points[0] * factor, *points[1:]))
+        if isinstance(data, Parts):
+            from placet.aggregate.pairs.ballot_pairs import counted_pairs
+
+            data = counted_pairs(data)
         if not (self.of_pairs and isinstance(data, Comparisons)):
             data = ballots_of(data, self.name)
         refuse_instances(data, self.name)
@@ -169,6 +184,11 @@ class Method:
         known = self.tolerance if found.tolerance is None else found.tolerance
         close = RELATIVE_TOLERANCE * size if known is None else known
         return replace(found, scores=level_ties(found.scores, close), tolerance=close)
+
+
+def _points(data: Rankings, method: Method, params: Mapping[str, object]) -> tuple[Any, float]:
+    """Points of a part, and its weight."""
+    return method.points(data, params), float(data.weight.sum())
 
 
 class MethodView(Mapping[str, Any]):

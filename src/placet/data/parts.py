@@ -184,8 +184,12 @@ class Parts:
         data = CACHE.fetch(self.pieces[range(len(self))[k]])[0]
         if self.kind is Queries:
             return data
+        return self.with_names(data)
+
+    def with_names(self, data: Any, **changes: Any) -> Any:
+        """The data with the numbers of items and agents replaced by their names, and with other changes."""
         agents = {} if data.agent is None else {"agents": self.agents}
-        return replace(data, items=self.items, **agents)
+        return replace(data, items=self.items, **agents, **changes)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self)))
@@ -228,6 +232,30 @@ class Parts:
         whole = all(one.whole_weights for one in self.summaries)
         drawn = tuple(ResampledPiece(piece, (random_state, number, k), whole) for k, piece in enumerate(self.pieces))
         return replace(self, pieces=drawn)
+
+    @property
+    def is_resampled(self) -> bool:
+        """Whether the weights are resampled ones."""
+        return any(isinstance(piece, ResampledPiece) for piece in self.pieces)
+
+
+@dataclass(frozen=True, eq=False)
+class OnePart:
+    """Data in memory as a single part: sums over parts are calls, and there is nothing to read, cache or count."""
+
+    data: Any
+
+    def sum(self, f: Function, *x: Any, name: str = "", merge: Merge = add) -> Any:
+        """As `Parts.sum`."""
+        return f(self.data, *x)
+
+    def objective(self, f: Function, *x: Any, then: Callable[..., tuple[float, Floats]]) -> tuple[float, Floats]:
+        """As `Parts.objective`."""
+        return then(*f(self.data, *x))
+
+    def map(self, make: Function, *args: Any) -> "OnePart":
+        """As `Parts.map`."""
+        return OnePart(make(0, self.data, *args))
 
 
 # Kinds of pieces

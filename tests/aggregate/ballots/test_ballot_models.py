@@ -70,13 +70,14 @@ def test_the_outer_products_are_those_of_each_ballot(loss):
     _, ballots = drawn(6, 9, 0, tiers=(2, 1, 2))
     theta = np.random.default_rng(1).normal(size=6)
     b = Ballots(ballots, ballots.weight, loss, None)
+    part = b.parts.data
     expected = np.zeros((6, 6))
     for k in range(len(ballots)):
         one = ballots[k : k + 1]
         grad = np.bincount(one.item, LOSSES[loss](theta[one.item], one.lists())[1], 6)
-        expected += np.outer(grad, grad) * b.weight[k]
+        expected += np.outer(grad, grad) * part.weight[k]
     np.testing.assert_allclose(b.outer_products(theta), expected, atol=1e-12)
-    rows = (b.row_gradient(theta), b.item, b.offsets, b.weight)
+    rows = (part.row_gradient(theta), part.item, part.offsets, part.weight)
     by_loops = np.zeros((6, 6))
     strict_orders.add_outer_products(*rows, by_loops)
     np.testing.assert_allclose(by_loops, expected, atol=1e-12)

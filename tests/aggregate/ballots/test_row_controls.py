@@ -87,11 +87,12 @@ def test_derivatives_and_outer_products(seed, tiers, prior):
     slope = (b.value(x + 1e-5 * v)[1] - b.value(x - 1e-5 * v)[1]) / 2e-5
     np.testing.assert_allclose(b.times(x, v), slope, atol=1e-6)
     slow = np.zeros((6, 6))
-    rows = b.row_gradient(x)
+    part = b.parts.data
+    rows = part.row_gradient(x)
     for k in range(len(data)):
         own = np.arange(data.offsets[k], data.offsets[k + 1])
-        g = np.append(np.bincount(data.item[own], rows[own], 4), rows[own] @ b.Z[own])
-        slow += b.weight[k] * np.outer(g, g)
+        g = np.append(np.bincount(data.item[own], rows[own], 4), rows[own] @ part.Z[own])
+        slow += part.weight[k] * np.outer(g, g)
     np.testing.assert_allclose(b.outer_products(x), slow, atol=1e-12)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.data_facts import notes_of_data, support
+from placet.aggregate.data_facts import notes_of_data
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
@@ -17,10 +17,12 @@ from placet.aggregate.likelihood.ballot_objective import (
     learn_prior,
     uncertainty_of,
 )
+from placet.aggregate.likelihood.ballot_part import WeightOf, part_weight
 from placet.aggregate.likelihood.controls import unused_note
-from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes_of_rankings
+from placet.aggregate.likelihood.existence import agent_factor, data_kind, factor_by_agent
 from placet.aggregate.likelihood.information import SCORE_TOLERANCE, Stderr
 from placet.aggregate.likelihood.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
+from placet.aggregate.result.initial_scores import kept_if_lost
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, Parts, Rankings
@@ -36,6 +38,7 @@ class _BallotModel(Estimator):
     method: str
     loss: str
     win: Callable[..., Any]
+    fits_parts = True
     existence = "order"  # condition for finite scores, see `notes_of_rankings`
 
     def __init__(
@@ -54,34 +57,39 @@ class _BallotModel(Estimator):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, data: Rankings | Comparisons, start: Any = None) -> Any:
+    def fit(self, data: Rankings | Comparisons | Parts, start: Any = None) -> Any:
         """Fit to ballots, or to votes as ballots of two; ``start`` are scores to start from."""
         ballots = self._checked_ballots(data)
-        b = self._objective(ballots, ballots.weight * agent_factor(self.agent_weight, ballots))
-        notes = notes_of_rankings(ballots, b.weight, self.first_prior, self.existence)
-        return self.fit_objective(b, notes, data, start)
+        weight: Floats | WeightOf
+        if isinstance(ballots, Parts):
+            weight = partial(part_weight, factor_by_agent(self.agent_weight, ballots.agents))
+        else:
+            weight = ballots.weight * agent_factor(self.agent_weight, ballots)
+        b = self._objective(ballots, weight)
+        with kept_if_lost(data.items, b.best):
+            return self._fit_objective(b, data, start)
 
-    def _checked_ballots(self, data: Rankings | Comparisons) -> Rankings:
+    def _checked_ballots(self, data: Rankings | Comparisons | Parts) -> Rankings | Parts:
         """The data as ballots, after a check of data and parameters."""
+        self.check_parameters()
+        check_prior(self.prior)
+        if isinstance(data, Parts):
+            return data
         data_kind(data)
         refuse_instances(data, self.method)
-        self._check()
         return Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
 
-    def _objective(self, ballots: Rankings, weight: Floats) -> Ballots:
-        return Ballots(ballots, weight, self.loss, self.first_prior)
+    def _objective(self, ballots: Rankings | Parts, weight: Floats | WeightOf) -> Ballots:
+        return Ballots(ballots, weight, self.loss, self.first_prior, self.existence)
 
     @property
     def first_prior(self) -> float | None:
         """The prior's width, or the initial one if it is learned."""
         return WIDEST_PRIOR if self.prior == LEARN else self.prior  # type: ignore[return-value]
 
-    def _check(self) -> None:
-        self.check_parameters()
-        check_prior(self.prior)
-
-    def fit_objective(self, b: Ballots, found: list[str], data: Rankings | Comparisons | Parts, start: Any) -> Any:
-        """Minimize the objective ``b`` of the data; ``found`` are notes on whether finite scores exist."""
+    def _fit_objective(self, b: Ballots, data: Rankings | Comparisons | Parts, start: Any) -> Any:
+        """Minimize the objective ``b`` of the data, and keep the result."""
+        found = b.notes(data.items, self.first_prior)
         if b.n <= MOST_SIMULATED:
             refuse_square(b.n, information.WHAT, information.WAY_OUT)
         theta = np.zeros(b.n)
@@ -97,7 +105,7 @@ class _BallotModel(Estimator):
         covariance, stderr, more = uncertainty_of(b, x, self.stderr, np.random.default_rng(self.random_state))
         effects = b.effects(x, covariance)
         own = None if covariance is None else covariance[:n, :n]
-        fields = {"covariance": own, "stderr": stderr, "effects": effects}
+        fields = {"covariance": own, "stderr": stderr, "effects": effects, "support": b.support}
         notes = [*found, *_tied_together(b, data.items), *(effects.notes() if effects is not None else ()), *more]
         tolerance = SCORE_TOLERANCE if b.closed else PRODUCT_TOLERANCE
         self.consensus_ = self.result(data, notes, tolerance=tolerance, **fields)
@@ -116,7 +124,6 @@ class _BallotModel(Estimator):
             win=type(self).win,
             fit=self.fit_,
             notes=(*notes_of_data(data), *said, *unused),
-            support=support(data),
             prior=self.prior_,
             **fields,
         )
@@ -184,21 +191,24 @@ class PlackettLuce(_BallotModel):
         super().__init__(prior, stderr, agent_weight, max_iter, tol, random_state)
         self.agents = agents
 
-    def fit(self, data: Rankings | Comparisons, start: Any = None) -> Any:
+    def fit(self, data: Rankings | Comparisons | Parts, start: Any = None) -> Any:
         """Fit to ballots, or to votes as ballots of two; ``start`` are scores to start from."""
         if not self.agents:
             return super().fit(data, start)
         from placet.aggregate.ballots.ballot_raters import fit_rated_ballots
 
-        fit_rated_ballots(self, self._checked_ballots(data), start)
+        ballots = self._checked_ballots(data)
+        if isinstance(ballots, Parts):
+            raise ValueError("agents= does not work on parts; load them (parts.load()) where they fit in memory")
+        fit_rated_ballots(self, ballots, start)
         return self
 
-    def _objective(self, ballots: Rankings, weight: Floats) -> Ballots:
-        if ballots.control is None:
+    def _objective(self, ballots: Rankings | Parts, weight: Floats | WeightOf) -> Ballots:
+        if isinstance(ballots, Parts) or ballots.control is None or not isinstance(weight, np.ndarray):
             return super()._objective(ballots, weight)
         from placet.aggregate.ballots.row_controls import ControlledBallots
 
-        return ControlledBallots(ballots, weight, self.loss, self.first_prior)
+        return ControlledBallots(ballots, weight, self.loss, self.first_prior, self.existence)
 
 
 def _two_thirds(x: Any, y: Any) -> Any:

@@ -17,6 +17,7 @@ from placet.aggregate.likelihood.existence import agent_factor, notes_of_ranking
 from placet.aggregate.likelihood.information import SCORE_TOLERANCE, with_mean_zero
 from placet.aggregate.likelihood.rater_posterior import Arrow, RaterPosterior, check_rater_options, fit_raters
 from placet.aggregate.likelihood.raters import parse_kinds
+from placet.aggregate.places import listed_weight
 from placet.aggregate.result.control_effects import Controls
 from placet.aggregate.result.rater_parameters import Raters
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
@@ -170,7 +171,8 @@ def fit_rated_ballots(model: "PlackettLuce", data: Rankings, start: Any) -> None
     found = v.raters(x, arrow, widths)
     notes = [*found.notes(), *filter(None, [describe_agreement(ballots)])]
     notes += notes_of_rankings(ballots, weight, model.prior_, model.existence)
-    fields: dict[str, Any] = {"agents": found, "covariance": None if model.stderr is None else covariance[:n, :n]}
+    fields: dict[str, Any] = {"agents": found, "support": listed_weight(ballots)}
+    fields["covariance"] = None if model.stderr is None else covariance[:n, :n]
     if ballots.controls is not None:
         errors = None if model.stderr is None else np.sqrt(np.diag(covariance)[n:])
         fields["effects"] = Controls.in_units(ballots.controls, x[n : v.n_shared], errors, v.unit)

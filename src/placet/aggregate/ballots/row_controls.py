@@ -4,6 +4,7 @@ import numpy as np
 
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import Ballots
+from placet.aggregate.likelihood.ballot_part import BallotPart
 from placet.aggregate.likelihood.information import LEAST_PRECISION
 from placet.aggregate.likelihood.prior import EXTRA_PRIOR
 from placet.aggregate.pairs.unidentified_effects import refuse_confounded, refuse_endless, unidentified_names
@@ -15,59 +16,67 @@ LEAST_DIFFERENCE = 1e-12
 """Differences of a control within ballots smaller than this, relative to its largest value, are rounding errors."""
 
 
-class ControlledBallots(Ballots):
-    """Negative log posterior in x = (scores, effects of controls in units of typical differences).
+class ControlledPart(BallotPart):
+    """Ballots in x = (scores, effects of controls in units of typical differences).
 
     ``Z`` (rows, k): controls minus their ballot means, which have no effect, divided by ``unit`` (k,), the root mean
-    square of their differences between two rows of a ballot.  Rows of one item have different scores, so the
-    closed-form Hessian does not apply: Hessian products of the loss are used throughout.
+    square of their differences between two rows of a ballot.
     """
 
-    def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None):
-        super().__init__(ballots, weight, loss, prior)
-        if ballots.control is None or ballots.controls is None:
-            raise DataError("these ballots have no controls")
-        self.names = ballots.controls
+    def __init__(self, ballots: Rankings, weight: Floats, loss: str, number: int = 0):
+        super().__init__(ballots, weight, loss, number)
         self.unit = typical_differences(ballots, weight)
         self.Z = within_ballots(ballots) / self.unit
-        self.n = ballots.n_items + len(self.names)
+
+    def to_rows(self, theta: Floats) -> Floats:
+        return theta[self.item] + self.Z @ theta[self.n :]
+
+    def by_item(self, rows: Floats) -> Floats:
+        return np.concatenate([np.bincount(self.item, rows, self.n), rows @ self.Z])
+
+    def curvature(self, theta: Floats) -> Floats:
+        rows = self.bound.curvature(self.to_rows(theta))
+        return np.concatenate([np.bincount(self.item, rows, self.n), rows @ self.Z**2])
+
+    def outer_products(self, theta: Floats) -> Floats:
+        g, n, k, sizes = self.row_gradient(theta), self.n, self.Z.shape[1], np.diff(self.offsets)
+        starts = self.offsets[:-1][sizes > 0]
+        along = np.zeros((len(sizes), k))
+        along[sizes > 0] = np.add.reduceat(g[:, None] * self.Z, starts, axis=0) if len(starts) else 0.0
+        J = np.empty((n + k, n + k))
+        J[:n, :n] = information.outer_products(g, self.item, self.offsets, self.weight, n)
+        weighted = self.weight[:, None] * along
+        rows = np.repeat(weighted, sizes, axis=0) * g[:, None]
+        for c in range(k):
+            J[n + c, :n] = J[:n, n + c] = np.bincount(self.item, rows[:, c], n)
+        J[n:, n:] = along.T @ weighted
+        return J
+
+
+class ControlledBallots(Ballots):
+    """Negative log posterior of ballots in memory whose rows have controls.
+
+    Rows of one item have different scores, so the closed-form Hessian does not apply: Hessian products of the loss are
+    used throughout.
+    """
+
+    part = ControlledPart
+
+    def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None, existence: str | None = None):
+        if ballots.control is None or ballots.controls is None:
+            raise DataError("these ballots have no controls")
+        super().__init__(ballots, weight, loss, prior, existence)
+        self.names, self.closed = ballots.controls, False
+        self.unit = typical_differences(ballots, weight)
+        self.n = self.n_items + len(self.names)
         self.extra = 0.0 if prior is None else max(1.0 / EXTRA_PRIOR**2 / self.scale, LEAST_PRECISION)
-        self.closed = False
         if prior is None:
             why = "one is the same for all rows of a ballot, or a sum of others or of items"
             refuse_confounded(self._unidentified(np.zeros(self.n)), why)
 
     @property
-    def n_items(self) -> int:
-        return self.n - len(self.names)
-
-    @property
     def precisions(self) -> Floats:
         return np.repeat([self.precision, self.extra], [self.n_items, len(self.names)])
-
-    def to_rows(self, theta: Floats) -> Floats:
-        return theta[self.item] + self.Z @ theta[self.n_items :]
-
-    def by_item(self, rows: Floats) -> Floats:
-        return np.concatenate([np.bincount(self.item, rows, self.n_items), rows @ self.Z])
-
-    def curvature(self, theta: Floats) -> Floats:
-        rows = self.bound.curvature(self.to_rows(theta))
-        return np.concatenate([np.bincount(self.item, rows, self.n_items), rows @ self.Z**2])
-
-    def outer_products(self, theta: Floats) -> Floats:
-        g, n, sizes = self.row_gradient(theta), self.n_items, np.diff(self.offsets)
-        starts = self.offsets[:-1][sizes > 0]
-        along = np.zeros((len(sizes), len(self.names)))
-        along[sizes > 0] = np.add.reduceat(g[:, None] * self.Z, starts, axis=0) if len(starts) else 0.0
-        J = np.empty((self.n, self.n))
-        J[:n, :n] = information.outer_products(g, self.item, self.offsets, self.weight, n)
-        weighted = self.weight[:, None] * along
-        rows = np.repeat(weighted, sizes, axis=0) * g[:, None]
-        for k in range(len(self.names)):
-            J[n + k, :n] = J[:n, n + k] = np.bincount(self.item, rows[:, k], n)
-        J[n:, n:] = along.T @ weighted
-        return J
 
     def effects(self, x: Floats, covariance: Floats | None) -> Controls:
         n = self.n_items

@@ -1,11 +1,11 @@
-"""The likelihood of ballots as a function of item scores: a loss applied to row scores s = theta[item]."""
+"""The likelihood of ballots as a function of item scores, as a sum over the parts of the data, and its minimum."""
 
 import math
 import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,22 +13,26 @@ from scipy.linalg import solve_triangular
 
 from placet import optim
 from placet.aggregate.likelihood import information
-from placet.aggregate.likelihood.existence import informative_rows
+from placet.aggregate.likelihood.ballot_part import BallotPart, WeightOf, given_weight
+from placet.aggregate.likelihood.existence import (
+    PartGraph,
+    graph_of_part,
+    informative_rows,
+    notes_of_parts,
+    refuse_free,
+    united_groups,
+)
 from placet.aggregate.likelihood.information import LEAST_PRECISION
 from placet.aggregate.likelihood.prior import DRAWN_ACCURACY, MOST_DRAWS, WIDEST_PRIOR, learn_width
+from placet.aggregate.places import listed_weight
 from placet.aggregate.result.control_effects import Controls
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
-from placet.data import DataError, Lists, Rankings
-from placet.data.arrays import Floats, Ints, read_only, rows_of, tier_runs
-from placet.data.graph import always_together
-from placet.kernels.aggregate import strict_orders
-from placet.kernels.losses import partition
-from placet.losses import LOSSES, Bound
+from placet.data import Parts, Rankings
+from placet.data.arrays import Floats, Ints, Names
+from placet.data.parts import OnePart
+from placet.losses import LOSSES
 
 Map = Callable[[Floats], Floats]
-
-WIDEST = 600.0
-"""Maximum range of scores for closed forms; beyond, the losses sum exponentials in log space."""
 
 ROUGH, GRADIENT = 1e-4, 10.0
 """Gradient tolerances of L-BFGS, and of Newton's method by Hessian products in units of ``tol``."""
@@ -50,184 +54,156 @@ MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW = 200_000_000, 50
 CLOSED = "pl-partition"
 """The loss whose Hessian has a closed form."""
 
-HESSIAN_ACCURACY = 1e-8
-"""Relative accuracy of probabilities of tied stages in the Hessian."""
-
-NODES = 32
-"""Approximate number of integration nodes per tied stage."""
-
 MOST_PRODUCT_ROWS = 4_000_000
 
 
 class Ballots:
     """Negative log posterior of ballots, divided by ``scale`` so that total weight and prior precision are at most 1.
 
-    ``closed``: the Hessian of Plackett-Luce is computed in closed form, for ballots that tie only in their lowest tier
-    (`placet.kernels.aggregate.strict_orders`) and for the others, ``rest`` (`placet.kernels.losses.partition`).  If the
-    loss is not convex, items that are always in the same tier of the same ballots (``group``) share their mean score:
-    the ballots do not distinguish them, but the prior alone might.
+    Every quantity is a sum over the parts of the data; data in memory are one part.  ``weight``: the weights of the
+    ballots, or a function that gives those of a part.  ``closed``: whether the Hessian of Plackett-Luce is computed in
+    closed form.  If the loss is not convex, items that are always in the same tier of the same ballots (``group``)
+    share their mean score: the ballots do not distinguish them, but the prior alone might.  ``existence``: the
+    condition for finite scores that `notes` checks (`notes_of_rankings`).
     """
 
-    def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None):
-        largest = float(weight.max(initial=0.0))
-        total = largest * float((weight / largest).sum()) if largest > 0 else 0.0
+    part: type[BallotPart] = BallotPart
+
+    def __init__(
+        self,
+        data: Rankings | Parts,
+        weight: Floats | WeightOf,
+        loss: str,
+        prior: float | None,
+        existence: str | None = None,
+    ):
+        self.data = data if isinstance(data, Parts) else OnePart(data)
+        self.weight_of = partial(given_weight, weight) if isinstance(weight, np.ndarray) else weight
+        self.n = self.n_items = data.n_items
+        self.loss, self.existence = loss, existence
+        found = self.data.sum(_facts, self.weight_of, loss, existence, name="comparisons")
+        total, pairs, rows, self.n_rows, self.support, self.graphs = found
         self.scale, self.precision = scale_and_precision(total, prior)
-        self._set_columns(ballots, weight, loss)
-        self.group: Ints | None = None
-        if not LOSSES[loss].convex:
-            self.group = always_together(*informative_rows(ballots, weight), self.n)
-        self.closed = loss == CLOSED and is_closed(*self.work())
+        self.closed = loss == CLOSED and is_closed(pairs, rows)
+        self.group: Ints | None = united_groups(self.graphs, self.n)
+        self.parts = self.data.map(_bound_part, self.part, self.weight_of, loss, self.scale, self.closed)
+        self.best: list[tuple[float, Floats]] = []  # the least value and its scores under the current prior
 
-    @classmethod
-    def part(cls, ballots: Rankings, weight: Floats, loss: str, scale: float, closed: bool) -> "Ballots":
-        """The objective of one part of the ballots, without a prior, divided by the overall scale."""
-        if ballots.control is not None:
-            raise DataError("ballots in parts are fitted without controls; load them (parts.load()) where they fit")
-        own = cls.__new__(cls)
-        own.scale, own.precision, own.group, own.closed = scale, 0.0, None, closed
-        own._set_columns(ballots, weight, loss)
-        return own
-
-    def _set_columns(self, ballots: Rankings, weight: Floats, loss: str) -> None:
-        self.item, self.offsets, self.n = ballots.item, ballots.offsets, ballots.n_items
-        self.tier, self.weight, self.loss = ballots.tier, weight / self.scale, loss
-        self.tops = strict_orders.strict_places(self.tier, self.offsets)
+    def notes(self, items: Names, prior: float | None) -> list[str]:
+        """Notes on what only the prior determines; without a prior, a ``DataError`` if no finite scores exist."""
+        if self.existence != "sums" or prior is not None:
+            return notes_of_parts(self.graphs, items, prior)
+        rows = self.data.map(_informative_rows, self.weight_of)
+        group = np.arange(self.n) if self.group is None else self.group
+        refuse_free(lambda f, merge, *x: rows.sum(f, *x, name="existence", merge=merge), group, items)
+        return []
 
     def with_prior(self, prior: float) -> "Ballots":
         """The same objective and scale with another prior."""
         other = copy(self)
         other.precision = precision_of(prior, self.scale)
+        other.best.clear()
         return other
-
-    @property
-    def n_items(self) -> int:
-        """Number of leading unknowns that are scores, to which the learned prior applies."""
-        return self.n
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.item)
-
-    def work(self) -> tuple[float, float]:
-        """Costs of the closed Hessian (pairs of rows) and of a Hessian product (rows), counted at every node."""
-        sizes = np.diff(self.offsets)
-        each = np.where((sizes == self.n) & (self.tops >= 0), self.tops, sizes).astype(np.float64)
-        pairs = float((each * each).sum())
-        if self.rest is None:
-            return pairs, self.n_rows
-        first, size = tier_runs(self.rest.tier, self.rest.offsets)
-        tied = size.astype(np.float64)
-        tied[np.searchsorted(first, self.rest.offsets[1:]) - 1] = 0.0  # the lowest tier is not a stage
-        return pairs + NODES * float((tied * tied).sum()), self.n_rows + NODES * float(tied.sum())
-
-    @cached_property
-    def rest(self) -> "Ballots | None":
-        """The ballots with ties above the lowest tier, without a prior; None if there are none."""
-        tied = np.flatnonzero(self.tops < 0)
-        if not len(tied):
-            return None
-        own = copy(self)
-        rows, own.offsets = rows_of(self.offsets, tied)
-        own.closed, own.precision = False, 0.0
-        own.item, own.tier, own.weight, own.tops = self.item[rows], self.tier[rows], self.weight[tied], self.tops[tied]
-        own.__dict__.pop("bound", None)
-        return own
 
     def average(self, theta: Floats) -> Floats:
         """Replace every score by the mean of its group."""
         return average_in_groups(theta, self.group)
-
-    @cached_property
-    def bound(self) -> Bound:
-        """The loss bound to the ballots, with weights divided by the scale."""
-        return Bound(self.loss, Lists(-self.tier.astype(np.float64), self.offsets, self.weight), total=1.0)
-
-    def value(self, theta: Floats) -> tuple[float, Floats]:
-        """Value and gradient by item.  O(rows), or O(places) if ballots are strict and complete."""
-        top = theta.max(initial=-np.inf)
-        grad = self.precisions * theta
-        prior = 0.5 * float(theta @ grad)
-        if self.closed and self.n and top - theta.min() < WIDEST:
-            shifted = theta - top
-            columns = (self.item, self.offsets, self.tops, self.weight)
-            value = strict_orders.value_and_gradient(shifted, np.exp(shifted), *columns, grad) + prior
-            if self.rest is None:
-                return value, grad
-            others, slope = self.rest.value(theta)
-            return value + others, grad + slope
-        value, by_row = self.bound.value_and_grad(self.to_rows(self.average(theta)))
-        return value + prior, grad + self.average(self.by_item(by_row))
-
-    def times(self, theta: Floats, v: Floats) -> Floats:
-        """Hessian at theta times v.  O(rows)."""
-        rows = self.bound.hvp(self.to_rows(self.average(theta)), self.to_rows(self.average(v)))
-        return self.average(self.by_item(rows)) + self.precisions * v
-
-    def hessian(self, theta: Floats) -> Floats:
-        """The dense Hessian in closed form."""
-        return information.with_precision(self.closed_hessian(theta), self.precision)
-
-    def closed_hessian(self, theta: Floats) -> Floats:
-        """As `hessian`, without the prior; scores are clipped to WIDEST / 2 below the best."""
-        H = np.zeros((self.n, self.n))
-        shifted = np.maximum(theta - theta.max(initial=-np.inf), -WIDEST / 2)  # squares do not underflow
-        strict_orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)
-        if self.rest is not None:
-            s, grade = read_only(theta[self.rest.item]), read_only(-self.rest.tier.astype(np.float64))
-            columns, half = (self.rest.item, grade, self.rest.offsets, self.rest.weight), np.zeros_like(H)
-            partition.partition_hessian(s, *columns, HESSIAN_ACCURACY, half)
-            H += half
-            H += half.T
-        return H
-
-    def dense(self, theta: Floats) -> Floats:
-        """The dense Hessian, computed column by column.  O(items x rows)."""
-        return information.by_columns(partial(self.times, theta), self.n)
-
-    def diagonal(self, theta: Floats) -> Floats:
-        """The Hessian's diagonal, or the loss's bound on it; 1 where it is 0."""
-        d = self.curvature(theta) + self.precisions
-        return np.where(d > 0, d, 1.0)
-
-    def curvature(self, theta: Floats) -> Floats:
-        """Curvature by item, without a prior."""
-        return self.by_item(self.bound.curvature(theta[self.item]))
-
-    def row_gradient(self, theta: Floats) -> Floats:
-        """Gradient (rows,) of every ballot with unit weight."""
-        return Bound(self.loss, self.bound.lists._replace(weight=None), total=1.0).value_and_grad(self.to_rows(theta))[
-            1
-        ]
-
-    def outer_products(self, theta: Floats) -> Floats:
-        """Sum over ballots of the outer product of their gradients."""
-        return information.outer_products(self.row_gradient(theta), self.item, self.offsets, self.weight, self.n)
 
     @property
     def precisions(self) -> float | Floats:
         """The prior precision of every unknown, or one common to all."""
         return self.precision
 
+    def value(self, theta: Floats) -> tuple[float, Floats]:
+        """Value and gradient by item.  O(rows)."""
+        prior = self.precisions * theta
+
+        def with_prior(value: float, grad: Floats) -> tuple[float, Floats]:
+            return value + 0.5 * float(theta @ prior), prior + self.average(grad)
+
+        found = self.parts.objective(_call, "value", self.average(theta), self.closed, then=with_prior)
+        if not self.best or found[0] < self.best[0][0]:
+            self.best[:] = [(found[0], theta.copy())]
+        return found
+
+    def times(self, theta: Floats, v: Floats) -> Floats:
+        """Hessian at theta times v.  O(rows)."""
+        product = self.parts.sum(_call, "times", self.average(theta), self.average(v), name="Hessian product")
+        return self.average(product) + self.precisions * v
+
+    def hessian(self, theta: Floats) -> Floats:
+        """The dense Hessian in closed form."""
+        return information.with_precision(self.closed_hessian(theta), self.precision)
+
+    def closed_hessian(self, theta: Floats) -> Floats:
+        """As `hessian`, without the prior."""
+        found: Floats = self.parts.sum(_call, "closed_hessian", theta, name="Hessian")
+        return found
+
+    def dense(self, theta: Floats) -> Floats:
+        """The dense Hessian, computed column by column.  O(items x rows)."""
+        H = matrix_of_averages(self.parts.sum(_call, "dense", self.average(theta), name="Hessian"), self.group)
+        H[np.diag_indices(self.n)] += self.precisions
+        return H
+
+    def diagonal(self, theta: Floats) -> Floats:
+        """The Hessian's diagonal, or the loss's bound on it; 1 where it is 0."""
+        d = self.parts.sum(_call, "curvature", theta, name="curvature") + self.precisions
+        return np.where(d > 0, d, 1.0)
+
+    def outer_products(self, theta: Floats) -> Floats:
+        """Sum over ballots of the outer product of their gradients."""
+        products: Floats = self.parts.sum(_call, "outer_products", theta, name="outer products")
+        return products
+
+    def noise(self, theta: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
+        """A sampler with covariance equal to the outer products of the ballots' gradients plus the prior precision.
+
+        The draws of each part are seeded by its number.
+        """
+        own, number = int(rng.integers(1 << 62)), 0
+
+        def draw() -> Floats:
+            nonlocal number
+            number += 1
+            drawn: Floats = self.parts.sum(_call, "noise", theta, (own, number), name="draws")
+            return drawn + np.sqrt(self.precision) * rng.standard_normal(self.n)
+
+        return draw
+
     def effects(self, x: Floats, covariance: Floats | None) -> Controls | None:
         """Effects of controls, from the unknowns after the scores; None without controls."""
         return None
 
-    def to_rows(self, theta: Floats) -> Floats:
-        """The score of every row; `by_item` is its transpose."""
-        return theta[self.item]
 
-    def by_item(self, rows: Floats) -> Floats:
-        return np.bincount(self.item, rows, self.n).astype(np.float64, copy=False)
+def _facts(
+    data: Rankings, weight_of: WeightOf, loss: str, existence: str | None
+) -> tuple[float, float, float, int, Floats, list[PartGraph]]:
+    """Total weight, the costs of a Hessian and of a Hessian product, rows, support, and the graph of comparisons."""
+    weight = weight_of(data)
+    largest = float(weight.max(initial=0.0))
+    total = largest * float((weight / largest).sum()) if largest > 0 else 0.0
+    graph = graph_of_part(data, weight, existence, together=not LOSSES[loss].convex)
+    work = BallotPart(data, weight, loss).work() if loss == CLOSED else (0.0, 0.0)
+    return total, *work, len(data.item), listed_weight(data), [graph]
 
-    def noise(self, theta: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
-        """A sampler with covariance equal to the outer products of the ballots' gradients plus the prior precision."""
-        rows, root, sizes = self.row_gradient(theta), np.sqrt(self.weight), np.diff(self.offsets)
 
-        def draw() -> Floats:
-            noise = np.repeat(root * rng.standard_normal(len(root)), sizes)
-            return self.by_item(rows * noise) + np.sqrt(self.precision) * rng.standard_normal(self.n)
+def _informative_rows(number: int, data: Rankings, weight_of: WeightOf) -> tuple[Ints, Ints, Ints]:
+    return informative_rows(data, weight_of(data))
 
-        return draw
+
+def _bound_part(
+    number: int, data: Rankings, kind: type[BallotPart], weight_of: WeightOf, loss: str, scale: float, closed: bool
+) -> BallotPart:
+    part = kind(data, weight_of(data) / scale, loss, number)
+    if not closed:
+        part.bound  # noqa: B018  computed here so that its memory is counted
+    return part
+
+
+def _call(part: BallotPart, method: str, *x: Any) -> Any:
+    """The result of a method of the part."""
+    return getattr(part, method)(*x)
 
 
 def scale_and_precision(total: float, prior: float | None) -> tuple[float, float]:

@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.arrays import Floats, Ints, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, Names, offsets_from_sizes
 from placet.data.graph import (
     OverAll,
     always_together,
-    components,
     components_of_edges,
     components_of_pairs,
     free_to_rise_over,
@@ -51,45 +50,49 @@ def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "o
     "tiers": the same, with items of one tier linked both ways; "sums": no set of items is free to rise
     (`placet.data.graph.free_to_rise`), with items that are always tied together merged into one.
     """
-    if rule == "order":
-        columns = (data.item, data.tier, data.offsets)
-        if all(strict_orders.spreads(*columns, weight, data.n_items, forward, 20) for forward in (True, False)):
-            return []
     if rule == "sums" and prior is None:
         rows = informative_rows(data, weight)
         refuse_free(lambda f, merge, *x: f(rows, *x), always_together(*rows, data.n_items), data.items)
         return []
-    component = components(*_counting_rows(data, weight), data.n_items, ties_link=rule == "tiers")
-    if prior is None:
-        _refuse_groups(component, data.items)
-    return _notes(component, *_beats(data, weight), data.items)
+    return notes_of_parts([graph_of_part(data, weight, rule, together=False)], data.items, prior)
 
 
 class PartGraph(NamedTuple):
     """The contribution of a part to the existence check: edges between items and the number of nodes, which items beat
     some other and which are beaten, and groups of items that the part's ballots never separate (-1: on no ballot).
+    Edges are None if the part alone connects all items.
     """
 
-    edges: tuple[Ints, int]
+    edges: tuple[Ints, int] | None
     beats: NDArray[np.bool_]
     beaten: NDArray[np.bool_]
     together: Ints | None
 
 
-def graph_of_part(data: Rankings, weight: Floats, rule: str, together: bool) -> PartGraph:
-    """Build the `PartGraph` of a part.  O(rows)."""
-    edges = reduced_edges(*_counting_rows(data, weight), data.n_items, ties_link=rule == "tiers")
+def graph_of_part(data: Rankings, weight: Floats, rule: str | None, together: bool) -> PartGraph:
+    """Build the `PartGraph` of a part; without a rule, only groups if they are to be found ``together``.  O(rows)."""
     group = None
     if together:
         item, tier, offsets = informative_rows(data, weight)
         group = np.where(np.bincount(item, minlength=data.n_items) > 0, 0, -1)
         group = np.where(group < 0, -1, always_together(item, tier, offsets, data.n_items))
+    if rule is None or (rule != "tiers" and _connects_all(data, weight)):
+        return PartGraph(None, np.zeros(0, bool), np.zeros(0, bool), group)
+    edges = reduced_edges(*_counting_rows(data, weight), data.n_items, ties_link=rule == "tiers")
     return PartGraph(edges, *_beats(data, weight), group)
+
+
+def _connects_all(data: Rankings, weight: Floats) -> bool:
+    """Whether a quick search finds wins that lead from every item to every other."""
+    columns = (data.item, data.tier, data.offsets)
+    return all(strict_orders.spreads(*columns, weight, data.n_items, forward, 20) for forward in (True, False))
 
 
 def notes_of_parts(graphs: Sequence[PartGraph], items: Sequence[Hashable], prior: Any) -> list[str]:
     """As `notes_of_rankings`, for ballots in parts; for rule "sums" without a prior see `refuse_free`."""
-    component = components_of_edges([graph.edges for graph in graphs], len(items))
+    if any(graph.edges is None for graph in graphs):
+        return []
+    component = components_of_edges([graph.edges for graph in graphs if graph.edges is not None], len(items))
     if prior is None:
         _refuse_groups(component, items)
     beats, beaten = (np.any([getattr(graph, name) for graph in graphs], axis=0) for name in ("beats", "beaten"))
@@ -202,14 +205,20 @@ def data_kind(data: Any) -> str:
 
 def agent_factor(agent_weight: Any, data: Any) -> Any:
     """The factor of every ballot or row, from a mapping of agents' names to weights; 1 without a mapping."""
+    factor = factor_by_agent(agent_weight, data.agents)
+    return 1.0 if factor is None else factor[data.agent]
+
+
+def factor_by_agent(agent_weight: Any, agents: Names | None) -> Floats | None:
+    """(agents,): the factors of the agents, from a mapping of their names to weights; None without a mapping."""
     if agent_weight is None:
-        return 1.0
-    if data.agent is None:
+        return None
+    if agents is None:
         raise ValueError("agent_weight is given but the data name no agents")
-    unknown = [name for name in agent_weight if name not in set(data.agents)]
+    unknown = [name for name in agent_weight if name not in set(agents)]
     if unknown:
-        raise ValueError(f"agent_weight names {unknown[0]!r}, who is not among the {len(data.agents)} agents")
-    weight = np.array([float(agent_weight.get(name, 1.0)) for name in data.agents])
+        raise ValueError(f"agent_weight names {unknown[0]!r}, who is not among the {len(agents)} agents")
+    weight = np.array([float(agent_weight.get(name, 1.0)) for name in agents])
     if not (np.isfinite(weight).all() and (weight >= 0).all()):
         raise ValueError(f"agent_weight must be finite and not negative; found {weight[~(weight >= 0)][:1]}")
-    return weight[data.agent]
+    return weight

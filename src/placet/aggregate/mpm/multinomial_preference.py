@@ -87,9 +87,18 @@ class MultinomialPreference(Estimator):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, data: Rankings | Comparisons, truth: Rankings | None = None) -> "MultinomialPreference":
+    @property
+    def fits_parts(self) -> bool:
+        """Whether sums over parts suffice; variances need the ballots themselves."""
+        return not self.variance
+
+    def fit(self, data: Rankings | Comparisons | Parts, truth: Rankings | None = None) -> "MultinomialPreference":
         """Fit to ballots or votes; ``truth`` has one ballot for each labeled instance, for supervised adherence."""
         self._check(data, truth)
+        if isinstance(data, Parts):
+            from placet.aggregate.mpm.preference_parts import fit_parts
+
+            return fit_parts(self, data)
         p = votes(data) if isinstance(data, Comparisons) else preferences(data, self.strength)
         return self.fit_preferences(p, self._adherence(data, p, truth), data)
 
@@ -120,7 +129,8 @@ class MultinomialPreference(Estimator):
         return self
 
     def _check(self, data: Any, truth: Any) -> None:
-        data_kind(data)
+        if not isinstance(data, Parts):
+            data_kind(data)
         self.check_parameters()
         if isinstance(self.adherence, str) and self.adherence not in ("learned", "supervised"):
             raise ValueError(

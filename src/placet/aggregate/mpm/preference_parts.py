@@ -53,7 +53,6 @@ class Net(NamedTuple):
 
 def fit_parts(model: MultinomialPreference, parts: Parts) -> MultinomialPreference:
     """Fit the model to ballots in parts.  Variances are not supported, as they need the ballots themselves."""
-    model._check(Rankings.from_orders([]), None)
     whole = all(one.whole_weights for one in parts.summaries) and parts.weight <= 2.0**53
     prepared = parts.map(_preferences, model.strength, whole)
     if model.adherence is not None:

@@ -7,26 +7,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placet.aggregate.data_facts import support
+from placet.aggregate.data_facts import notes_of_data, support
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.controls import control_names, refuse_row_controls
 from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes_of_pairs
 from placet.aggregate.likelihood.information import SCORE_TOLERANCE, WAY_OUT, WHAT, Stderr
 from placet.aggregate.likelihood.prior import LEARN, check_prior, prior_note
 from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.pairs.ballot_pairs import INDEPENDENT_PAIRS, counted_pairs
 from placet.aggregate.pairs.pair_likelihood import Derivatives, PairCounts
 from placet.aggregate.result.control_effects import Controls
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
-from placet.data import Comparisons, DataError, Rankings
+from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.estimator import Estimator
 from placet.data.memory import refuse_square
 from placet.losses.pairwise import TIES, win_probability
 
 TieModel = Literal["none", "rao-kupper", "davidson"]
-
-INDEPENDENT_PAIRS = "pairs of one ballot were taken as independent votes; 'plackett-luce' or bootstrap does not"
 
 
 class BradleyTerry(Estimator):
@@ -78,6 +77,7 @@ class BradleyTerry(Estimator):
     """
 
     method = "bradley-terry"
+    fits_parts = True
     drift_: float  # with drift=: the standard deviation of the change of a score in one time step
 
     def __init__(
@@ -106,7 +106,7 @@ class BradleyTerry(Estimator):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, data: Rankings | Comparisons, start: Any = None, progress: Any = None) -> "BradleyTerry":
+    def fit(self, data: Rankings | Comparisons | Parts, start: Any = None, progress: Any = None) -> "BradleyTerry":
         """Fit to votes, or to all pairs on the same ballot; ``start`` are scores to start from.
 
         ``progress(done, expected)`` is called while drift is learned.
@@ -149,13 +149,14 @@ class BradleyTerry(Estimator):
         return replace(self.consensus_, stderr=None, covariance=None, draws=draws, notes=(*self.consensus_.notes, note))
 
     def _check(self, data: Any) -> None:
-        data_kind(data)
         self.check_parameters()
         check_prior(self.prior)
         if self.order_effect and not getattr(data, "ordered", False):
             raise ValueError("order_effect=True needs to know who came first: Comparisons made with ordered=True")
-        refuse_instances(data, self.method)
-        refuse_row_controls(data, self.method)
+        if not isinstance(data, Parts):
+            data_kind(data)
+            refuse_instances(data, self.method)
+            refuse_row_controls(data, self.method)
 
     def _extension(self) -> Callable[..., None]:
         """The function that fits individual raters, drifting scores or both; each is a module of its own."""
@@ -171,13 +172,12 @@ class BradleyTerry(Estimator):
 
         return fit_drift
 
-    def _counts(self, data: Rankings | Comparisons) -> tuple[Comparisons, list[str]]:
+    def _counts(self, data: Rankings | Comparisons | Parts) -> tuple[Comparisons, list[str]]:
         """One row per pair, with agents pooled by their weights; and notes."""
-        factor = agent_factor(self.agent_weight, data)
         notes: list[str] = []
-        if isinstance(data, Rankings):
-            weighted = data if self.agent_weight is None else replace(data, weight=data.weight * factor)
-            data, factor = weighted.to_comparisons(), 1.0
+        factor = agent_factor(self.agent_weight, data) if isinstance(data, Comparisons) else 1.0
+        if not isinstance(data, Comparisons):
+            data = counted_pairs(data, self.agent_weight)
             notes.append(INDEPENDENT_PAIRS)
         if data.agent is not None or data.time is not None or (data.ordered and not self.order_effect):
             data = data.reweighted(factor, agents=False, ordered=self.order_effect, time=False)
@@ -255,7 +255,7 @@ class BradleyTerry(Estimator):
             found["effects"] = Controls.in_units(names, effect, errors, p.unit)
         return found
 
-    def result(self, data: Rankings | Comparisons, notes: list[str], **fields: Any) -> Consensus:
+    def result(self, data: Rankings | Comparisons | Parts, notes: list[str], **fields: Any) -> Consensus:
         """The result of the fit: the data's notes and support, the fit's notes, and its other fields."""
         effects = fields.get("effects")
         return Consensus(
@@ -264,7 +264,7 @@ class BradleyTerry(Estimator):
             method=self.method,
             params=self.get_params(deep=False),
             fit=self.fit_,
-            notes=(*data.notes, *notes, *(effects.notes() if effects is not None else ())),
+            notes=(*notes_of_data(data), *notes, *(effects.notes() if effects is not None else ())),
             tolerance=SCORE_TOLERANCE,
             support=support(data),
             prior=self.prior_,

@@ -107,9 +107,9 @@ def _state(c: Consensus) -> dict[str, Any]:
 def _win_dict(c: Consensus) -> dict[str, Any] | None:
     """The win probability function by family and tie parameter; None if it has no named family."""
     own: Any = getattr(c.win, "keywords", {})
-    if "family" in own:
-        return {"family": own["family"], "tie": float(own["tie"]) if np.isfinite(own["tie"]) else None}
-    return {"family": "none", "tie": None} if c.method == "plackett-luce" else None
+    if "family" not in own:
+        return None
+    return {"family": own["family"], "tie": float(own["tie"]) if np.isfinite(own["tie"]) else None}
 
 
 def _tie(value: float | None) -> float:

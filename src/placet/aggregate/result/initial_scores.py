@@ -1,8 +1,8 @@
 """Initial scores from an earlier consensus, or from the checkpoint of an interrupted fit, matched by name."""
 
-import json
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from placet.aggregate.result.result import Consensus
 from placet.data import DataError
 from placet.data.arrays import Floats
+from placet.data.engines.checkpoints import read_checkpoint, write_checkpoint
+from placet.data.engines.serial import EngineError
 
 
 def start_scores(start: Any, items: Sequence[Hashable]) -> Floats | None:
@@ -24,7 +26,7 @@ def start_scores(start: Any, items: Sequence[Hashable]) -> Floats | None:
     elif isinstance(start, Mapping):
         known = start
     elif isinstance(start, str | os.PathLike):
-        known = read_checkpoint(start)
+        known = read_checkpoint(start, _scores_of, "a consensus, which has scores by name")
     else:
         scores = np.asarray(start, dtype=np.float64)
         if scores.shape != (len(items),) or not np.isfinite(scores).all():
@@ -33,19 +35,17 @@ def start_scores(start: Any, items: Sequence[Hashable]) -> Floats | None:
     return np.array([float(known.get(name, 0.0)) for name in items])
 
 
-def write_checkpoint(path: str, items: Sequence[Hashable], scores: Floats) -> None:
-    """Write the last iterate as JSON: names and scores."""
-    unfinished = f"{path}.part"
-    with open(unfinished, "w", encoding="utf-8") as file:
-        rows = [[name if isinstance(name, str | int) else str(name), float(x)] for name, x in zip(items, scores)]
-        json.dump({"placet": "checkpoint", "scores": rows}, file, ensure_ascii=False)
-    os.replace(unfinished, path)
-
-
-def read_checkpoint(path: str | os.PathLike[str]) -> dict[Hashable, float]:
-    """Names and scores of a checkpoint."""
+@contextmanager
+def kept_if_lost(items: Sequence[Hashable], best: list[tuple[float, Floats]]) -> Iterator[None]:
+    """If the engine is lost, write the scores of the ``best`` value so far to a checkpoint that the error names."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return {name: float(score) for name, score in json.load(file)["scores"]}
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{os.fspath(path)}: not a checkpoint of Placet ({error}); give scores by name") from None
+        yield
+    except EngineError as error:
+        if best:
+            names = (name if isinstance(name, str | int) else str(name) for name in items)
+            write_checkpoint(error, "scores", {"scores": [list(row) for row in zip(names, best[0][1].tolist())]})
+        raise
+
+
+def _scores_of(kept: Any) -> dict[Hashable, float]:
+    return {name: float(score) for name, score in kept["scores"]}
