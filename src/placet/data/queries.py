@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -337,7 +337,7 @@ def _features(X: Any) -> Any:
 
 
 def _refuse_values(X: Any, missing: Missing) -> None:
-    one_of(missing, ("error", "keep"), "missing")
+    one_of(missing, get_args(Missing), "missing")
     values = X.data if is_sparse(X) else X
     # one pass without allocation: if the sum is finite, so are all values; otherwise look (the sum may overflow)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any
@@ -13,13 +14,12 @@ from typing import IO, Any
 from placet.data import DataError
 from placet.data.memory import parse_bytes
 
-_MAGIC = {
-    b"\x1f\x8b": "gzip",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
-_BZIP2 = (b"1AY&SY", b"\x17rE8P\x90")  # after "BZh" and a digit: a block, or the end of no blocks
-MAGIC_BYTES = 16  # enough to recognize a compression
+FIRST_BYTES = re.compile(
+    rb"(?P<gzip>\x1f\x8b)|(?P<xz>\xfd7zXZ\x00)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh.(?:1AY&SY|\x17rE8P\x90))",
+    re.DOTALL,
+)
+"""The first bytes of compressed files; the name of the group is that of the compression."""
+
 COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
 LIMIT_VARIABLE = "PLACET_MAX_DECOMPRESSED"
 BUFFER = 1 << 17
@@ -111,13 +111,6 @@ def decompression_limit(packed: int) -> int:
     """
     said = os.environ.get(LIMIT_VARIABLE, "")
     return parse_bytes(said, LIMIT_VARIABLE) if said.strip() else max(2 << 30, 100 * packed)
-
-
-def compression_of(head: bytes) -> str | None:
-    """The compression that the first bytes show, or None."""
-    if head.startswith(b"BZh") and head[4:10] in _BZIP2:
-        return "bzip2"
-    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
 def decompressed(raw: IO[bytes], kind: str, name: str) -> io.BufferedReader:

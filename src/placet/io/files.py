@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from placet.data import DataError
 from placet.data.memory import refuse_beyond_memory
-from placet.io.compression import COMPRESSED, compressing, compression_of, decompressed
+from placet.io.compression import COMPRESSED, FIRST_BYTES, compressing, decompressed
 
 HEAD = 1 << 16
 """The number of bytes in the head of a file, by which its format and layout are found."""
@@ -35,7 +35,8 @@ class OpenedFile:
         self.name, self._raw, self._start = name, raw, raw.tell()
         self.layout: Any = None
         self.head = raw.read(HEAD)
-        self._compression = compression_of(self.head)
+        known = FIRST_BYTES.match(self.head)
+        self._compression = known.lastgroup if known else None
         self.path = None if self._compression else path
         self._unread: IO[bytes] | None = None
         if self._compression:
@@ -72,6 +73,8 @@ def layout_of(source: Any) -> Any:
 
 def name_of(source: Source) -> str:
     """The name of a source in messages."""
+    if isinstance(source, OpenedFile):
+        return source.name
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     name = getattr(source, "name", None)

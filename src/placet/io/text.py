@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from placet.data import DataError
 from placet.data.errors import one_of
@@ -96,7 +96,7 @@ class Problems:
     listed: list[tuple[int, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        one_of(self.on_error, ("raise", "skip"), "on_error")
+        one_of(self.on_error, get_args(OnError), "on_error")
 
     def add(self, place: int, kind: str | None, text: str, way_out: str, count: int = 1) -> None:
         """Record ``count`` bad lines of a ``kind`` (default: the ``text`` before the value that it quotes), the first
