@@ -282,7 +282,7 @@ print(json.dumps({"first": found["ranking"][0]["item"], "again": open("again.sla
 def copy(tmp_path_factory):
     """A copy of the package in which only the files of the table changed."""
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "static"))
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "vendor"))
     for path, text in ADDED.items():
         with open(folder / path, "a") as file:
             file.write(text)

@@ -191,7 +191,7 @@ def expected_seconds(
     data: Rankings | Comparisons, method: str, bootstrap: int = 0, params: Mapping[str, Any] = NO_PARAMETERS
 ) -> float:
     """A rough estimate of the time that `consensus` will take, to within a factor of ten or so."""
-    record = METHODS[method]
+    record = method_of(method)
     if params.get("drift") and isinstance(data, Comparisons) and data.time is not None and len(data):
         from placet.aggregate.pairs import drift
 

@@ -23,7 +23,7 @@ def groups_blocks(found: Groups) -> list[Block]:
         "Each voter belongs to one of the groups, with a probability that follows from what it said; groups are "
         "numbered by falling share."
     )
-    return [words, _shares(found), _certainty_text(found), *_tried(found)]
+    return [words, _shares(found), _certainty_text(found), *_attempts(found)]
 
 
 def _shares(found: Groups) -> Table:
@@ -44,7 +44,7 @@ def _certainty_text(found: Groups) -> str:
     return f"Voters by the probability of their likeliest group: {', '.join(parts)}."
 
 
-def _tried(found: Groups) -> list[Block]:
+def _attempts(found: Groups) -> list[Block]:
     if not found.tried:
         return []
     rows = []
