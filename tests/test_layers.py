@@ -36,6 +36,14 @@ def layer(module: str) -> int:
     return LAYERS.index("cli" if name == "studio" else name)  # the two adapters stand on one level
 
 
+def test_the_adapters_do_not_import_each_other():
+    """What both need stands below them; only ``placet serve`` starts the studio."""
+    for own, other in (("cli", "studio"), ("studio", "cli")):
+        paths = [path for path in FILES if path.relative_to(ROOT).parts[0] == own]
+        crossing = {f"{path.stem}: {name}" for path in paths for name in imported(path) if name.split(".")[1] == other}
+        assert crossing == ({"serve: placet.studio.server.serve"} if own == "cli" else set())
+
+
 def imported(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):

@@ -1,7 +1,6 @@
 """All methods, with their parameters as controls, taken from the method tables and signatures."""
 
 import inspect
-import sys
 import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -21,15 +20,14 @@ def catalog(progress: Any) -> list[dict[str, Any]]:
 
 
 def controls(source: Any) -> list[dict[str, Any]]:
-    """The parameters that can be set on a page: name, default, choices if known, and the kind of input."""
-    module = vars(sys.modules[source.__module__])
+    """The parameters that can be set on a page: name, default, the choices its annotation allows, the kind of input."""
     hints = get_type_hints(source.__init__ if inspect.isclass(source) else source)
     found = []
     for name, parameter in inspect.signature(source).parameters.items():
         hint = hints.get(name)
         if name in HIDDEN or parameter.default is inspect.Parameter.empty:
             continue
-        choices = _choices(hint) or _constants(module, name)
+        choices = _choices(hint)
         if not choices and not _is_simple(hint):
             continue  # arrays, functions and mappings can only be given in Python
         found.append({"name": name, "default": parameter.default, "choices": choices, "input": _input(hint, choices)})
@@ -37,15 +35,8 @@ def controls(source: Any) -> list[dict[str, Any]]:
 
 
 def _choices(hint: Any) -> list[Any]:
-    if get_origin(hint) is Literal:
-        return list(get_args(hint))
-    return []
-
-
-def _constants(module: dict[str, Any], name: str) -> list[Any]:
-    """The choices of a parameter, if its module lists them under its name: ``ties`` in TIES, ``stderr`` in STDERRS."""
-    listed = next((module[key] for key in (name.upper(), f"{name.upper()}S") if key in module), ())
-    return list(listed) if isinstance(listed, tuple | list | dict) else []
+    """The values that a ``Literal`` in a signature allows; empty for any other annotation."""
+    return list(get_args(hint)) if get_origin(hint) is Literal else []
 
 
 def _is_simple(hint: Any) -> bool:
