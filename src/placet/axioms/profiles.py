@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 
 from placet.data import Comparisons, Rankings
-from placet.data.arrays import Floats, Ints, Names
+from placet.data.arrays import Floats, Ints, Names, offsets_from_sizes
 
 Tiers = tuple[int, ...]
 """Tier of every item: 0 is best, -1 means absent."""
@@ -101,9 +101,10 @@ def rankings_of_tiers(tiers: Ints, weight: Floats, items: Names, agent: Ints | N
     order = np.argsort(tiers, axis=1, kind="stable")
     tier = np.take_along_axis(tiers, order, 1)
     listed = tier >= 0
-    offsets = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
     score = -tier[listed].astype(np.float64)
-    return Rankings(order[listed], tier[listed], offsets, weight, agent, items=items, score=score)
+    offsets = offsets_from_sizes(listed.sum(axis=1))
+    ballots = Rankings.of_rows(order[listed], tier[listed], offsets, items, weight, score=score)
+    return ballots if agent is None else replace(ballots, agent=agent)
 
 
 @dataclass(frozen=True)

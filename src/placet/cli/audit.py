@@ -76,7 +76,7 @@ def audit(
         most = max(v.searched for v in found.verdicts)
         say(f"{method} is not positional: up to {most:,} profiles of at most {voters} voters were searched per axiom")
     frame = found.to_frame()
-    deliver(out, as_json, frame.columns, frame.rows(), _value(found))
+    deliver(out, as_json, frame.columns, frame.rows(), _value(found) if as_json or out is not None else None)
 
 
 def _value(found: "Audit | AuditSet | MethodAudit") -> Any:
