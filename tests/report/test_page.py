@@ -165,9 +165,13 @@ def two_instances():
 
 def test_odd_results_have_a_page():
     one = placet.Rankings.from_orders([["only"]])
-    assert "<bdi>only</bdi></strong> comes first among 1 item." in consensus_page(placet.consensus(one, "borda"), one)
+    assert "<bdi>only</bdi></strong> comes first among 1 item, from 1 ballot." in consensus_page(
+        placet.consensus(one, "borda"), one
+    )
     level = placet.Rankings.from_orders([[("a", "b", "c", "d", "e", "f", "g")]])
-    assert "and 2 more</strong> tie for the first place" in consensus_page(placet.consensus(level, "borda"), level)
+    assert "and 2 more</strong> tie for the first place among 7 items, from 1 ballot." in consensus_page(
+        placet.consensus(level, "borda"), level
+    )
     table = placet.data.Scores.from_table([[0.9, 0.7], [0.8, 0.5], [0.1, 0.2]], items="xyz", tasks=["maths", "law"])
     page = consensus_page(placet.consensus(table, "mean"), table)
     parsed(page)
@@ -175,6 +179,48 @@ def test_odd_results_have_a_page():
     few = Consensus(("a", "b", "c"), [0.0, 1.0, 2.0], method="m", stderr=[0.1, 0.1, 50.0])
     votes = placet.Rankings.from_orders([["a", "b", "c"]])
     assert "Bars that end at the edge of the chart extend beyond it." in consensus_page(few, votes)
+
+
+def first_sentence(c, data):
+    lead = re.search('<p class="lead">(.*?)</p>', consensus_page(c, data), re.S)[1]
+    return " ".join(html.unescape(re.sub("<[^>]+>", "", lead)).split())
+
+
+def test_the_first_sentence_claims_no_more_than_the_table():
+    even = placet.simulate.battles([0.5, 0.5, -2.0], 900, items=["a", "b", "c"], random_state=0)
+    board = placet.consensus(even, "bradley-terry")
+    assert [sorted(tier) for tier in board.tiers()] == [["a", "b"], ["c"]]
+    first, second = board.ranking[:2]
+    assert (
+        first_sentence(board, even)
+        == f"{first} and {second} lead among 3 items; 900 votes do not tell which of them is best."
+    )
+    clear = placet.simulate.battles([2.0, 0.0, -2.0], 900, items=["a", "b", "c"], random_state=0)
+    assert first_sentence(placet.consensus(clear, "bradley-terry"), clear) == (
+        "a comes first among 3 items, from 900 votes. With probability more than 99.9% it is truly first."
+    )
+    few = placet.Comparisons.from_battles(["a"], ["b"], ["a"])
+    assert (
+        first_sentence(placet.consensus(few, "bradley-terry"), few)
+        == "a and b: 1 vote does not tell which of them is best."
+    )
+
+
+def test_a_rule_that_gives_an_order_shows_no_scores():
+    ballots = placet.Rankings.from_orders([["a", "b", "c"]] * 5 + [["c", "b", "a"]] * 4 + [["b", "c", "a"]] * 3)
+    for name in ("irv", "kemeny", "ranked-pairs", "bucklin", "schulze"):
+        page = consensus_page(placet.consensus(ballots, name), ballots)
+        assert "gives an order without scores." in page
+        assert '<td class="num score">' not in page
+        assert '<td class="plot">' not in page
+    assert '<td class="num score">' in consensus_page(placet.consensus(ballots, "borda"), ballots)
+
+
+def test_a_model_is_not_asked_for_a_ranking_without_ties(votes):
+    question = QUESTIONS["universality"]
+    ballots = placet.Rankings.from_orders([["a", "b", "c"]] * 5 + [["c", "b", "a"]] * 4)
+    assert question not in consensus_page(placet.consensus(votes, "bradley-terry"), votes)
+    assert question in consensus_page(placet.consensus(ballots, "borda"), ballots)
 
 
 def test_the_page_appears_only_when_it_is_whole(votes, tmp_path, monkeypatch):

@@ -1,6 +1,9 @@
 """Descriptions of data for people who read a ranking but not its manual."""
 
 from collections.abc import Mapping
+from typing import Any
+
+from placet.io.output.numbers import counts
 
 KINDS = {"comparisons": "votes on pairs", "rankings": "ballots", "scores": "a table of scores"}
 
@@ -15,6 +18,21 @@ DATA = {
     "agents": "voters",
 }
 """Fact about data -> its label; other facts keep their names."""
+
+
+UNITS = {"votes": "vote", "weight": "ballot", "scores": "score"}
+"""Fact that says how many data there are -> what one of them is."""
+
+
+def amount(described: Mapping[str, Any]) -> str:
+    """How many votes, ballots or scores there are.
+
+    >>> amount({"votes": 1200.0}), amount({"weight": 1.0})
+    ('1,200 votes', '1 ballot')
+    """
+    known, unit = next((known, unit) for known, unit in UNITS.items() if known in described)
+    text = counts([float(described[known])])[0]
+    return f"{text} {unit}" if text == "1" else f"{text} {unit}s"
 
 
 def data_facts(described: Mapping[str, object]) -> list[tuple[str, object]]:

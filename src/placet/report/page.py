@@ -7,10 +7,12 @@ from typing import Any
 from placet.aggregate import METHODS, Consensus, ConsensusSet, Groups
 from placet.aggregate.method_table import record_of
 from placet.aggregate.result.election_record import ELIMINATED
+from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data import Comparisons, Rankings, Scores
+from placet.data.arrays import Ints
 from placet.io.output.numbers import aligned_numbers, counts, decimals_of, number, percent
 from placet.report.audit_section import audit_many, audit_one
-from placet.report.data_words import data_facts
+from placet.report.data_words import amount, data_facts
 from placet.report.document import Origin, document, write_page
 from placet.report.figures import (
     Block,
@@ -36,6 +38,7 @@ MOST_LISTED = 20_000
 MOST_ROWS = 200
 MOST_CELLS = 40
 MOST_INSTANCES = 30
+MOST_NAMED = 5
 MOST_OF_AN_INSTANCE = 20
 
 ReportedData = Rankings | Comparisons | Scores
@@ -63,6 +66,7 @@ def consensus_page(
     level : confidence level of intervals
     origin : files, command, seed and date to state on the page, if given
     """
+    described = data.describe()
     if isinstance(consensus, Groups):
         lead, sections = groups_lead(consensus), _of_groups(consensus, level)
     elif isinstance(consensus, ConsensusSet):
@@ -70,8 +74,8 @@ def consensus_page(
             raise TypeError("the data of a ConsensusSet are Rankings")
         lead, sections = _instances_lead(consensus), _of_instances(consensus, data, level)
     else:
-        lead, sections = _lead(consensus), _of_one(consensus, data, level)
-    sections += [("Method", _method(consensus)), ("Data", [Facts(facts=data_facts(data.describe()))])]
+        lead, sections = _lead(consensus, amount(described), level), _of_one(consensus, data, level)
+    sections += [("Method", _method(consensus)), ("Data", [Facts(facts=data_facts(described))])]
     about = {"method": consensus.method, "params": dict(consensus.params), "level": level}
     about["notes"] = list(consensus.notes)
     return document(title, lead, sections, origin, about, consensus.to_frame(level))
@@ -142,18 +146,32 @@ def _winners(found: ConsensusSet) -> Table:
 def _first(c: Consensus) -> tuple[Sentence, bool]:
     """The item that comes first, or those tied for first place, and whether there is a tie."""
     first = c.order[c.ranks[c.order] == 1] if len(c.items) else []
-    names = [c.items[k] for k in first]
-    return listed(names[:5], more=max(len(names) - 5, 0)) if names else ("nothing",), len(names) > 1
+    return _names(c, first), len(first) > 1
 
 
-def _lead(c: Consensus) -> Lead:
+def _names(c: Consensus, chosen: Sequence[int] | Ints) -> Sentence:
+    """The names of items, at most five of them."""
+    if not len(chosen):
+        return ("nothing",)
+    return listed([c.items[k] for k in chosen[:MOST_NAMED]], more=max(len(chosen) - MOST_NAMED, 0))
+
+
+def _lead(c: Consensus, evidence: str, level: float) -> Lead:
+    """What comes first, from how many data; where the data leave open which item is best, all that may be."""
+    n_items = len(c.items)
+    items = f"{n_items:,} item" if n_items == 1 else f"{n_items:,} items"
+    if c.stderr is not None and 2 <= n_items <= MOST_PAIRED:
+        leaders = c.order[c.tier_numbers(level)[c.order] == 1]
+        if len(leaders) > 1:
+            lead = f" lead among {items};" if len(leaders) < n_items else ":"
+            do = "does" if evidence.startswith("1 ") else "do"
+            return Lead(_names(c, leaders), (f"{lead} {evidence} {do} not tell which of them is best.",))
     best, tied = _first(c)
-    sure = ""
-    if c.stderr is not None and len(c.items) > 1 and not tied:
-        sure = f" With probability {percent(c.top_k_probability(1)[c.order[0]], sampled=True)} it is truly first."
     verb = "tie for the first place" if tied else "comes first"
-    items = "item" if len(c.items) == 1 else "items"
-    return Lead(best, (f" {verb} among {len(c.items):,} {items}.{sure}",))
+    sure = ""
+    if c.stderr is not None and n_items > 1 and not tied:
+        sure = f" With probability {percent(c.top_k_probability(1)[c.order[0]], sampled=True)} it is truly first."
+    return Lead(best, (f" {verb} among {items}, from {evidence}.{sure}",))
 
 
 def _wins(c: Consensus) -> list[Block]:

@@ -14,7 +14,8 @@ from placet.report.figures import TEMPLATES, Block, Figure, TableColumn, best_of
 
 
 class Standing(NamedTuple):
-    """Arrays over the items shown, best first, or None if the method does not provide them."""
+    """Arrays over the items shown, best first, or None if the method does not provide them; ``scored``: whether the
+    scores say more than the ranks."""
 
     names: Sequence[Hashable]
     scores: Floats
@@ -26,6 +27,7 @@ class Standing(NamedTuple):
     best: Ints | None = None
     worst: Ints | None = None
     tier: Ints | None = None
+    scored: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,8 @@ def ranking_blocks(c: Consensus, level: float, most: int, label: str = "Ranking"
     rows = _standing(c, level, most)
     ends = _axis(rows)
     words = ["This method gives scores without standard errors; a bootstrap adds them."]
+    if not rows.scored:
+        words = ["This method gives an order without scores."]
     if rows.low is not None and rows.high is not None:
         words = [
             f"Bars are {level:.0%} intervals of the scores. “Could be”: the ranks compatible with the data "
@@ -59,12 +63,19 @@ def ranking_blocks(c: Consensus, level: float, most: int, label: str = "Ranking"
     return [" ".join(words), _table(rows, ends, label, level, best_of(len(c.items), most))]
 
 
+def _repeats_ranks(c: Consensus) -> bool:
+    """Whether the scores are those of an order: minus the number of items above, where ties may share their places."""
+    _, tied, size = np.unique(c.ranks, return_inverse=True, return_counts=True)
+    above = c.ranks - 1.0
+    return any(np.array_equal(-c.scores, above + share * (size[tied] - 1)) for share in (0.0, 0.5))
+
+
 def _standing(c: Consensus, level: float, most: int) -> Standing:
     chosen = c.order[:most]
     support = None if c.support is None else c.support[chosen]
     rows = Standing([c.items[k] for k in chosen], c.scores[chosen], c.ranks[chosen], support)
     if c.stderr is None:
-        return rows
+        return rows._replace(scored=not _repeats_ranks(c))
     low, high = c.interval(level)
     best, worst = c.rank_interval(level)
     tier = c.tier_numbers(level)[chosen] if len(c.items) <= MOST_PAIRED else None
@@ -86,8 +97,7 @@ def _table(rows: Standing, ends: tuple[float, float], label: str, level: float, 
     values = rows.scores.tolist()
     decimals = [decimals_of(values)] * len(values) if rows.stderr is None else decimals_for(rows.stderr.tolist())
     absent: list[Any] = [None] * len(values)
-    spans = tiers = starts = between = support = absent
-    scores = aligned_numbers(values, decimals)
+    spans = tiers = starts = start = width = at = scores = between = support = absent
     columns = [TableColumn("rank", "up", "num place", max(4, 1.2 * len(str(rows.ranks.max()))))]
     if rows.best is not None and rows.worst is not None:
         spans = [str(a) if a == b else f"{a}–{b}" for a, b in zip(rows.best.tolist(), rows.worst.tolist())]
@@ -96,22 +106,25 @@ def _table(rows: Standing, ends: tuple[float, float], label: str, level: float, 
         tiers = rows.tier.tolist()
         starts = [k == 0 or tiers[k - 1] != tier for k, tier in enumerate(tiers)]
         columns.append(TableColumn("tier", "up", "num tier", 3.5))
-    places = [decimals_of(ends, 3)] * 2
-    left, right = each_with_decimals(ends, places)
-    widest = max(map(len, scores))
-    columns += [TableColumn("item", "text", "name"), TableColumn("", "", "plot", ends=(left, right))]
-    columns.append(TableColumn("score", "down", "num score", 1.2 * widest))
+    columns.append(TableColumn("item", "text", "name"))
+    last = float(len("score"))
+    if rows.scored:
+        left, right = each_with_decimals(ends, [decimals_of(ends, 3)] * 2)
+        scores, (start, width, at) = aligned_numbers(values, decimals), _bars(rows, ends)
+        widest = max(map(len, scores))
+        last = float(max(last, widest))
+        columns.append(TableColumn("", "", "plot", ends=(left, right)))
+        columns.append(TableColumn("score", "down", "num score", 1.2 * widest))
     if rows.low is not None and rows.high is not None:
         pairs = zip(each_with_decimals(rows.low.tolist(), decimals), each_with_decimals(rows.high.tolist(), decimals))
         between = [f"{low} to {high}" for low, high in pairs]
         columns.append(TableColumn(f"{level:.0%} interval", "", "num between", 0.95 * max(map(len, between))))
-    last = float(max(len("score"), widest))
     if rows.support is not None:
         support = counts(rows.support.tolist())
         longest = max(map(len, support))
         columns.append(TableColumn("support", "down", "num support", max(8, 1.2 * longest)))
         last = max(last, 0.9 * max(len("support"), longest))
-    shown = zip(rows.ranks.tolist(), spans, tiers, starts, rows.names, *_bars(rows, ends), scores, between, support)
+    shown = zip(rows.ranks.tolist(), spans, tiers, starts, rows.names, start, width, at, scores, between, support)
     return RankingTable(label=label, columns=columns, rows=list(shown), last=last + 1, left_out=left_out)
 
 
