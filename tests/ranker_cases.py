@@ -1,6 +1,7 @@
 """One table of rankers with quick parameters and data of their kind, for every test that walks ``RANKERS``."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -55,6 +56,12 @@ def fit(name, valid=False, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return clone(ranker).fit(*data, valid=held_out if valid else None, **more)
+
+
+@cache
+def fitted(name):
+    """The fitted ranker of a case, one for all tests of a process; for those that do not alter it."""
+    return fit(name)
 
 
 def rows(name):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ranker_cases import CASES, DATA, DOCUMENTS, fit, rows
+from ranker_cases import CASES, DATA, DOCUMENTS, fit, fitted, rows
 from typer.testing import CliRunner
 
 import placet
@@ -85,7 +85,7 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
 
 @EVERY
 def test_what_is_kept_is_finite_and_the_summary_says_whether_it_was_interrupted(name):
-    ranker = fit(name)
+    ranker = fitted(name)
     assert ranker.fit_summary_["interrupted"] is False
     assert np.isfinite(ranker._scores(ranker._rows_to_score(rows(name), None))).all()
 
@@ -149,7 +149,7 @@ def tables(ranker, data):
 
 @pytest.mark.parametrize("name", ["linear", "trees", "neural", "booster", "reranker", "crf", "labels"])
 def test_every_method_takes_what_predict_takes(name):
-    ranker = fit(name)
+    ranker = fitted(name)
     found = tables(ranker, rows(name))
     top1 = found["top1"]
     if name == "labels":
@@ -171,7 +171,7 @@ def test_every_method_takes_what_predict_takes(name):
 @pytest.mark.parametrize("name", ["reranker", "crf"])
 def test_probabilities_are_those_of_the_scores_that_the_loss_saw(name):
     """The level and scale that training fits beside the score change no order, but they do change probabilities."""
-    ranker = fit(name)
+    ranker = fitted(name)
     data = rows(name)
     constant, factor = ranker.level_
     assert abs(np.log(factor)) > 0.01
@@ -184,7 +184,7 @@ def test_probabilities_are_those_of_the_scores_that_the_loss_saw(name):
 
 @pytest.mark.parametrize("name", sorted(set(CASES) - {"labels", "booster", "reranker", "crf"}))
 def test_rows_may_come_in_any_order(name):
-    ranker = fit(name)
+    ranker = fitted(name)
     data = rows(name)
     X, qid = np.asarray(data.X), data.query
     order = np.random.default_rng(0).permutation(len(X))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ranker_cases import CASES, fit, rows
+from ranker_cases import CASES, fitted, rows
 from safetensors import safe_open
 from sklearn.base import clone
 
@@ -126,7 +126,7 @@ def test_a_long_header_and_what_is_no_file_are_refused(saved):
 @pytest.mark.parametrize("name", CASES)
 def test_every_array_is_checked_for_type_shape_range_and_finiteness(name, tmp_path):
     path = tmp_path / "m"
-    fit(name).save(path)
+    fitted(name).save(path)
     header, arrays = file_format.read(path)
     assert arrays
     for key, array in arrays.items():
@@ -209,7 +209,7 @@ def test_what_cannot_be_loaded_is_not_saved(tmp_path):
 def test_mutated_files_are_answered_or_refused(tmp_path, seal):
     """Some hundred mutations of one file of each kind, in a process of their own; fuzz/fuzz_models.py makes many."""
     for name in CASES:
-        fit(name).save(tmp_path / name)
+        fitted(name).save(tmp_path / name)
     tables = {name: getattr(rows(name), "X", rows(name))[:4] for name in CASES}
     np.savez(tmp_path / "rows.npz", **{name: X.toarray() if hasattr(X, "toarray") else X for name, X in tables.items()})
     words = [sys.executable, str(FUZZ), "--files", str(tmp_path), "--rows", str(tmp_path / "rows.npz")]
