@@ -19,7 +19,7 @@ INSIDE = {
     "io": "escaping output text compression files tables sparse ballots battles features clicks preferences preflib ratings score_tables"
     " trec judged_scores formats several_files table_slices scanning",
     "aggregate": "places instances resample data_facts result likelihood pairs ballots mpm rules distance method scores"
-    " method_table mixture data_in_parts consensus_door influence",
+    " method_table defaults mixture data_in_parts consensus_door influence",
     "rank": "documents validation controls sklearn_conventions feature_tables tree_arrays onnx_export query_rows monotone"
     " similarity saving probabilities ranker named_ranker linear trees boosting listwise torch fusion clicks labels search",
 }

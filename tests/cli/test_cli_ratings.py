@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import placet
-from placet.aggregate import method_table as defaults
-from placet.aggregate.method_table import default_method, default_note
+from placet.aggregate import defaults
+from placet.aggregate.defaults import default_method, default_note
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ Every method is a record in `METHODS`, of which `MODELS` and `RULES` are views; 
 from typing import TYPE_CHECKING
 
 from placet.aggregate.consensus_door import consensus
-from placet.aggregate.method_table import METHODS, MODELS, RULES, default_method
+from placet.aggregate.defaults import default_method
+from placet.aggregate.method_table import METHODS, MODELS, RULES
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.lazy import lazy_names

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 
 from placet.aggregate.data_facts import notes_of_data, support
+from placet.aggregate.defaults import default_method
 from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
 from placet.aggregate.likelihood.prior import LEARN
 from placet.aggregate.method import Method
-from placet.aggregate.method_table import METHODS, default_method, method_of
+from placet.aggregate.method_table import METHODS, method_of
 from placet.aggregate.resample import resample
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.initial_scores import start_scores

@@ -21,6 +21,9 @@ Kind = Literal["model", "rule", "score method"]
 Takes = Literal["votes", "ballots", "scores"]
 VoterLaw = Literal["pairs", "orders", "partitions", "distances"]
 
+DATA_FIRST = {"model": 0, "rule": 1, "score method": 2}
+"""Number of leading parameters of a method's function that are data, not settings."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -118,25 +121,22 @@ class Method:
     @property
     def parameters(self) -> dict[str, Any]:
         """Names and defaults of the parameters that a caller may set."""
-        every = list(inspect.signature(self.source).parameters.values())[self._not_set :]
+        every = list(inspect.signature(self.source).parameters.values())[DATA_FIRST[self.kind] :]
         own = {one.name: one.default for one in every if one.default is not one.empty}
         return own | ({"unit": None} if self.kind == "score method" else {})
 
     def check(self, params: Mapping[str, Any]) -> None:
         """Raise a ``ValueError`` for parameters that it does not have, or values of the wrong kind; needs no data."""
+        if not params:
+            return
         given = dict(params)
         if self.kind == "score method" and "unit" in given:
             self.function.check_unit(given.pop("unit"))
-        check_parameters(self.source, given, repr(self.name), skip=self._not_set)
+        check_parameters(self.source, given, repr(self.name), skip=DATA_FIRST[self.kind])
         if self.kind == "model" and "prior" in given:
             from placet.aggregate.likelihood.prior import check_prior
 
             check_prior(given["prior"])
-
-    @property
-    def _not_set(self) -> int:
-        """Number of leading parameters of ``source`` that are data, not settings."""
-        return {"model": 0, "rule": 1, "score method": 2}[self.kind]
 
     def seconds(self, rows: int, items: int) -> float:
         """A rough estimate of the running time for data with ``rows`` rows over ``items`` items."""

@@ -1,11 +1,10 @@
-"""The table of methods, and the method for data if none is named."""
+"""The table of methods."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from placet.aggregate.method import Method, MethodView
+from placet.aggregate.method import Method, MethodView, Takes
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
-from placet.data import Comparisons, Parts, Rankings, Scores
 from placet.data.errors import one_of
 
 _PAIRWISE = "It looks at each pair of items by itself and counts how many put the one above the other."
@@ -27,26 +26,10 @@ def _preference_seconds(rows: int, items: int) -> float:
     return 5e-3 + 2e-5 * rows + (2e-10 * items**3 if items <= MOST_DENSE else 1e-4 * items)
 
 
-def _model(
-    name: str, title: str, words: str, home: str, reference: str, *, votes: bool = True, cost: Any = None, **facts: Any
-) -> Method:
-    takes = ("votes", "ballots") if votes else ("ballots",)
-    facts |= {"takes": takes, "power": 3, "cost": cost or _newton_seconds}
-    return Method(name, title, words, home, reference, kind="model", **facts)
-
-
-def _rule(name: str, title: str, words: str, home: str, reference: str, *, votes: bool = False, **facts: Any) -> Method:
-    return Method(
-        name, title, words, f"rules.{home}", reference, takes=("votes", "ballots") if votes else ("ballots",), **facts
-    )
-
-
-def _score_method(name: str, title: str, words: str, home: str, reference: str) -> Method:
-    return Method(name, title, words, home, reference, kind="score method", takes=("scores",), power=3)
-
+PAIRS: tuple[Takes, ...] = ("votes", "ballots")
 
 _TABLE = (
-    _model(
+    Method(
         "bradley-terry",
         "Bradley-Terry",
         "Each item has a strength, and the chance that one beats another follows from the difference of the two. The "
@@ -57,8 +40,12 @@ _TABLE = (
         law="pairs",
         reads_controls=True,
         drifts=True,
+        kind="model",
+        takes=PAIRS,
+        power=3,
+        cost=_newton_seconds,
     ),
-    _model(
+    Method(
         "plackett-luce",
         "Plackett-Luce",
         "Each item has a strength. A ballot is filled from the top: at each place an item is chosen with a probability "
@@ -68,8 +55,12 @@ _TABLE = (
         "Luce 1959; Plackett 1975",
         law="orders",
         reads_controls=True,
+        kind="model",
+        takes=PAIRS,
+        power=3,
+        cost=_newton_seconds,
     ),
-    _model(
+    Method(
         "pmop-fd",
         "PMOP (full decomposition)",
         "Each item has a strength, and a ballot is filled from the top tier by tier: items that tie are chosen "
@@ -77,8 +68,12 @@ _TABLE = (
         "ballots.ballot_models:PMOPFullDecomposition",
         "Truyen, Phung and Venkatesh 2011",
         law="partitions",
+        kind="model",
+        takes=PAIRS,
+        power=3,
+        cost=_newton_seconds,
     ),
-    _model(
+    Method(
         "pmop",
         "PMOP",
         "Each item has a strength, and a ballot is filled from the top tier by tier: items that tie are chosen "
@@ -86,8 +81,12 @@ _TABLE = (
         "ballots.ballot_models:PMOP",
         "Truyen, Phung and Venkatesh 2011",
         law="partitions",
+        kind="model",
+        takes=PAIRS,
+        power=3,
+        cost=_newton_seconds,
     ),
-    _model(
+    Method(
         "mpm",
         "Multinomial preference model",
         "Every voter states preferences between items, more often the further apart the items are. An item needs "
@@ -96,308 +95,328 @@ _TABLE = (
         "mpm.multinomial_preference:MultinomialPreference",
         "Volkovs and Zemel 2012",
         shares_agents=True,
+        kind="model",
+        takes=PAIRS,
+        power=3,
         cost=_preference_seconds,
     ),
-    _model(
+    Method(
         "mallows",
         "Mallows",
         "There is one central order, and a ballot is the less probable the more it differs from it. The order is the "
         "one under which the ballots are most probable.",
         "distance.mallows:Mallows",
         "Mallows 1957",
-        votes=False,
         law="distances",
+        kind="model",
+        power=3,
+        cost=_newton_seconds,
     ),
-    _model(
+    Method(
         "cps",
         "Coset-permutation stages",
         "There is one central order. A ballot is filled from the top, and an item is the less probable at a place the "
         "more the orders that begin so differ from the central one.",
         "distance.cps:CosetPermutation",
         "Qin, Geng and Liu 2010",
-        votes=False,
         shares_agents=True,
+        kind="model",
+        power=3,
+        cost=_newton_seconds,
     ),
-    _model(
+    Method(
         "svp",
         "Spectral ranking",
         "The mean differences between items are completed to the simplest full table that fits them, and an item's "
         "score is its mean difference to all others.",
         "distance.svp:SingularValueProjection",
         "Gleich and Lim 2011",
-        votes=False,
         shares_agents=True,
+        kind="model",
+        power=3,
+        cost=_newton_seconds,
     ),
-    _rule(
+    Method(
         "borda",
         "Borda count",
         f"{_POINTS} Each item gets one point for every item that it stands above.",
-        "positional:borda",
+        "rules.positional:borda",
         "Borda 1781",
-        votes=True,
+        takes=PAIRS,
         adds=True,
         compared=("votes", "ballots"),
     ),
-    _rule(
+    Method(
         "plurality",
         "Plurality",
         "Each ballot counts for the item in its first place, and for no other.",
-        "positional:plurality",
+        "rules.positional:plurality",
         "Young 1975, scoring rules",
         adds=True,
         compared=("ballots",),
     ),
-    _rule(
+    Method(
         "anti-plurality",
         "Anti-plurality",
         "The item that is last on the fewest ballots wins.",
-        "positional:anti_plurality",
+        "rules.positional:anti_plurality",
         "Young 1975, scoring rules",
         adds=True,
         compared=("ballots",),
     ),
-    _rule(
+    Method(
         "log",
         "Logarithmic points",
         f"{_POINTS} Points fall with the logarithm of the place, so first places count most.",
-        "positional:logarithmic",
+        "rules.positional:logarithmic",
         "h(i) = -log i, a scoring rule (Young 1975)",
         adds=True,
         compared=("ballots",),
     ),
-    _rule(
+    Method(
         "squared",
         "Squared points",
         f"{_POINTS} Points fall with the square of the place, so last places hurt most.",
-        "positional:squared",
+        "rules.positional:squared",
         "h(i) = -i^2, a scoring rule (Young 1975)",
         adds=True,
         compared=("ballots",),
     ),
-    _rule("positional", "Points by place", _POINTS, "positional:by_points", "Young 1975, scoring rules", adds=True),
-    _rule(
+    Method(
+        "positional", "Points by place", _POINTS, "rules.positional:by_points", "Young 1975, scoring rules", adds=True
+    ),
+    Method(
         "copeland",
         "Copeland",
         f"{_PAIRWISE} An item's score is the number of items it beats minus the number of items that beat it.",
-        "pairwise_contests:copeland",
+        "rules.pairwise_contests:copeland",
         "Copeland 1951",
-        votes=True,
+        takes=PAIRS,
         power=2,
         compared=("votes", "ballots"),
     ),
-    _rule(
+    Method(
         "median-rank",
         "Median rank",
         "An item's score is the middle one of its places on all ballots.",
-        "typical_places:median_rank",
+        "rules.typical_places:median_rank",
         "Fagin, Kumar and Sivakumar 2003",
         compared=("ballots",),
     ),
-    _rule(
+    Method(
         "footrule",
         "Footrule",
         "The order whose places differ least from those on the ballots, in sum.",
-        "footrule:footrule",
+        "rules.footrule:footrule",
         "Diaconis and Graham 1977; Dwork, Kumar, Naor and Sivakumar 2001",
         power=3,
         picks_one=True,
     ),
-    _rule(
+    Method(
         "kemeny",
         "Kemeny",
         "The order that contradicts the fewest preferences between two items, summed over all ballots.",
-        "kemeny:kemeny",
+        "rules.kemeny:kemeny",
         "Kemeny 1959; Conitzer, Davenport and Kalagnanam 2006",
-        votes=True,
+        takes=PAIRS,
         power=5,
         picks_one=True,
     ),
-    _rule(
+    Method(
         "kemeny-local",
         "Kemeny, by local search",
         "An order that contradicts few preferences between two items, summed over all ballots: no move of a single "
         "item makes it better, but another order might.",
-        "kemeny:kemeny_local",
+        "rules.kemeny:kemeny_local",
         "Kemeny 1959; Schiavinotto and Stuetzle 2004",
-        votes=True,
+        takes=PAIRS,
         power=3,
         picks_one=True,
         compared=("votes", "ballots"),
     ),
-    _rule(
+    Method(
         "mode",
         "Most frequent ballot",
         "The order that most ballots share.",
-        "typical_places:mode",
+        "rules.typical_places:mode",
         "Caragiannis, Procaccia and Shah 2014, modal ranking",
     ),
-    _rule(
+    Method(
         "mc4",
         "MC4",
         f"{_PAIRWISE} A walk goes from item to item, always to one that a majority prefers; where it stays longest is "
         "best.",
-        "markov:mc4",
+        "rules.markov:mc4",
         "Dwork, Kumar, Naor and Sivakumar 2001",
-        votes=True,
+        takes=PAIRS,
         power=3,
         compared=("votes",),
     ),
-    _rule(
+    Method(
         "rank-centrality",
         "Rank centrality",
         f"{_PAIRWISE} A walk goes from item to item, more often to one that wins more; where it stays longest is best.",
-        "markov:rank_centrality",
+        "rules.markov:rank_centrality",
         "Negahban, Oh and Shah 2012",
-        votes=True,
+        takes=PAIRS,
         power=3,
         tolerance=RELATIVE_TOLERANCE,
     ),
-    _rule(
+    Method(
         "rrf",
         "Reciprocal rank fusion",
         f"{_POINTS} A place p gives 1 / (60 + p) points unless another constant is set.",
-        "positional:reciprocal",
+        "rules.positional:reciprocal",
         "Cormack, Clarke and Buettcher 2009",
         adds=True,
     ),
-    _rule(
+    Method(
         "combsum",
         "CombSUM",
         "The scores that the lists give to an item are brought to one scale and added.",
-        "fusion:combsum",
+        "rules.fusion:combsum",
         "Fox and Shaw 1994",
         reads_scores=True,
         adds=True,
     ),
-    _rule(
+    Method(
         "combmnz",
         "CombMNZ",
         "The scores that the lists give to an item are brought to one scale, added, and multiplied by the number of "
         "lists that name it.",
-        "fusion:combmnz",
+        "rules.fusion:combmnz",
         "Fox and Shaw 1994",
         reads_scores=True,
     ),
-    _rule(
+    Method(
         "schulze",
         "Schulze",
         f"{_PAIRWISE} One item is above another if a chain of majorities from it to the other is stronger than any "
         "chain back.",
-        "pairwise_contests:schulze",
+        "rules.pairwise_contests:schulze",
         "Schulze 2011",
-        votes=True,
+        takes=PAIRS,
     ),
-    _rule(
+    Method(
         "ranked-pairs",
         "Ranked pairs",
         f"{_PAIRWISE} Majorities are taken over from the strongest on, unless they contradict those taken before.",
-        "pairwise_contests:ranked_pairs",
+        "rules.pairwise_contests:ranked_pairs",
         "Tideman 1987; Brill and Fischer 2012",
-        votes=True,
+        takes=PAIRS,
     ),
-    _rule(
+    Method(
         "minimax",
         "Minimax",
         f"{_PAIRWISE} The item whose worst defeat is smallest wins.",
-        "pairwise_contests:minimax",
+        "rules.pairwise_contests:minimax",
         "Simpson 1969; Kramer 1977",
-        votes=True,
+        takes=PAIRS,
     ),
-    _rule(
+    Method(
         "irv",
         "Instant runoff",
         f"{_ROUNDS} The item with the fewest first choices does worst.",
-        "runoff:irv",
+        "rules.runoff:irv",
         "Ware 1871; Conitzer, Rognlie and Xia 2009, parallel universes",
     ),
-    _rule(
+    Method(
         "stv",
         "Single transferable vote",
         f"{_ROUNDS} Items that reach the quota are elected, and what they have beyond it goes on to the next choices.",
-        "stv:stv",
+        "rules.stv:stv",
         "Hill, Wichmann and Woodall 1987 (Meek); Scottish Local Government Elections Order 2007",
     ),
-    _rule(
+    Method(
         "baldwin",
         "Baldwin",
         f"{_ROUNDS} The item with the lowest Borda count does worst.",
-        "runoff:baldwin",
+        "rules.runoff:baldwin",
         "Baldwin 1926",
-        votes=True,
+        takes=PAIRS,
     ),
-    _rule(
+    Method(
         "nanson",
         "Nanson",
         f"{_ROUNDS} All items below the mean Borda count leave.",
-        "runoff:nanson",
+        "rules.runoff:nanson",
         "Nanson 1882",
-        votes=True,
+        takes=PAIRS,
     ),
-    _rule(
+    Method(
         "bucklin",
         "Bucklin",
         "First choices are counted, then second ones are added, and so on, until an item has more than half of the "
         "ballots.",
-        "typical_places:bucklin",
+        "rules.typical_places:bucklin",
         "Bucklin 1909; Hoag and Hallett 1926",
     ),
-    _rule(
+    Method(
         "black",
         "Black",
         "The item that beats every other head to head wins; where there is none, the Borda count decides.",
-        "pairwise_contests:black",
+        "rules.pairwise_contests:black",
         "Black 1958",
-        votes=True,
+        takes=PAIRS,
         beyond_pairs=True,
     ),
-    _rule(
+    Method(
         "star",
         "STAR",
         "Score, then automatic runoff: the two items with the highest scores go to a runoff, which the one wins that "
         "more ballots put above the other.",
-        "approval:star",
+        "rules.approval:star",
         "Equal Vote Coalition 2014",
         reads_scores=True,
     ),
-    _rule(
+    Method(
         "approval",
         "Approval",
         "An item gets a point from each ballot that approves of it.",
-        "approval:approval",
+        "rules.approval:approval",
         "Brams and Fishburn 1978",
         reads_scores=True,
         adds=True,
     ),
-    _rule(
+    Method(
         "dowdall",
         "Dowdall",
         f"{_POINTS} A place p gives 1 / p points.",
-        "positional:dowdall",
+        "rules.positional:dowdall",
         "Fraenkel and Grofman 2014",
         adds=True,
     ),
-    _score_method(
+    Method(
         "mean",
         "Mean score",
         "An item's score is its mean over the tasks. Where scores are missing, the difficulty of each task is taken "
         "into account, so that nobody gains by leaving out hard tasks.",
         "scores.score_consensus:MEAN",
         "Yates 1933 (missing cells)",
+        kind="score method",
+        takes=("scores",),
+        power=3,
     ),
-    _score_method(
+    Method(
         "mean-win-rate",
         "Mean win rate",
         "On each task, the share of the other items that an item beats; then the mean over tasks.",
         "scores.score_consensus:MEAN_WIN_RATE",
         "Liang et al. 2022, HELM",
+        kind="score method",
+        takes=("scores",),
+        power=3,
     ),
-    _score_method(
+    Method(
         "rasch",
         "Rasch",
         "Each item has an ability and each question a difficulty; the chance of a right answer follows from the "
         "difference of the two.",
         "scores.score_consensus:RASCH",
         "Rasch 1960; Bock and Aitkin 1981 (difficulties integrated out)",
+        kind="score method",
+        takes=("scores",),
+        power=3,
     ),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _TABLE}
@@ -415,72 +434,10 @@ MIXED: Mapping[str, Any] = MethodView(METHODS, lambda method: method.law is not 
 
 def method_of(name: str) -> Method:
     """The record of a method; a ``ValueError`` lists the names if there is none."""
-    return METHODS[one_of(name, METHODS, "method")]
+    found = METHODS.get(name)
+    return METHODS[one_of(name, METHODS, "method")] if found is None else found
 
 
 def record_of(name: str) -> Method:
     """The record of a method; one without facts for what is not in the table, such as a caller's own function."""
     return METHODS.get(name) or Method(name, name, "", name, "")
-
-
-# What is used if no method is named
-
-VOTES, BALLOTS, MANY_RATINGS, TABLE = (METHODS[name] for name in ("bradley-terry", "plackett-luce", "mpm", "mean"))
-
-MOST_RATINGS, MOST_RATED = 100_000, 2_000
-"""Numbers of ratings and of rated items up to which Plackett-Luce with a learned prior takes a few seconds."""
-
-
-def default_method(data: Any) -> str:
-    """The method for data if none is named, the same at every door.
-
-    Bradley-Terry for votes, the mean for score tables, Plackett-Luce for ballots and ratings; the multinomial
-    preference model for very many ratings.  Both shrink items with few ratings towards the middle.  Plackett-Luce
-    conditions on which items each user rated; the other, in which items gain by being rated often, takes time
-    proportional to the number of ratings.
-
-    >>> default_method(Rankings.from_orders([["a", "b"]]))
-    'plackett-luce'
-    """
-    kinds = {data.kind} if isinstance(data, Parts) else {type(piece) for piece in _pieces(data)}
-    if Comparisons in kinds:
-        return VOTES.name
-    if Scores in kinds:
-        return TABLE.name
-    return MANY_RATINGS.name if default_note(data) else BALLOTS.name
-
-
-def default_note(data: Any) -> str:
-    """Why ratings are ranked by a model other than the usual one; empty if they are not."""
-    pieces = [] if isinstance(data, Parts) else _pieces(data)
-    if not pieces or not all(map(_are_ratings, pieces)):
-        return ""
-    rows, items = max(len(piece.item) for piece in pieces), max(piece.n_items for piece in pieces)
-    if rows <= MOST_RATINGS and items <= MOST_RATED:
-        return ""
-    return (
-        f"{rows:,} ratings of {items:,} items are ranked by {MANY_RATINGS.name}, in seconds; items gain by being rated "
-        f"often. --method {BALLOTS.name} looks only at how high each user rated what, and may take minutes"
-    )
-
-
-def check_defaults(params: Mapping[str, Any]) -> None:
-    """Reject parameters that no default method takes, before any file is read."""
-    refused = []
-    for method in (VOTES, BALLOTS, MANY_RATINGS, TABLE):
-        try:
-            method.check(params)
-        except ValueError as error:
-            refused.append(error)
-        else:
-            return
-    raise refused[0]
-
-
-def _pieces(data: Any) -> list[Any]:
-    return list(data.values()) if isinstance(data, Mapping) else [data]
-
-
-def _are_ratings(data: Any) -> bool:
-    """Whether ballots were read from ratings: agents gave scores, and there are no instances."""
-    return isinstance(data, Rankings) and data.score is not None and data.agent is not None and data.instance is None

@@ -198,7 +198,7 @@ def _split_parameters(
 def _check_parameters(method: str, params: Mapping[str, Any], drift: str) -> None:
     """Reject parameters that the method, or every possible default, does not take."""
     from placet.aggregate.consensus_door import check_method
-    from placet.aggregate.method_table import check_defaults
+    from placet.aggregate.defaults import check_defaults
 
     if method:
         _check_drift(drift, method)
@@ -227,7 +227,7 @@ def _opened(
 def _default(data: Any, board: "Board | None", params: Mapping[str, Any], drift: str) -> str:
     """The method of the board, or the default for the data; its parameters are checked now that it is known."""
     from placet.aggregate.consensus_door import check_method
-    from placet.aggregate.method_table import default_method, default_note
+    from placet.aggregate.defaults import default_method, default_note
 
     if board is None and (why := default_note(data)):
         say(why)

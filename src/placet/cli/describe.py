@@ -53,8 +53,8 @@ def _surprise_table(data: Any, method: str) -> "pl.DataFrame":
     """A table with one row per voter, the most surprising first; its meaning is explained on stderr."""
     import polars as pl
 
+    from placet.aggregate.defaults import BALLOTS, VOTES
     from placet.aggregate.influence import leave_one_out, surprise, voter_names
-    from placet.aggregate.method_table import BALLOTS, VOTES
     from placet.data import Comparisons, DataError, Rankings
     from placet.io.several_files import kind_of
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.consensus_door import expected_seconds
-from placet.aggregate.method_table import default_method
+from placet.aggregate.defaults import default_method
 from placet.aggregate.result.result_files import WRITERS, beside_json
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data import Comparisons, DataError, Rankings, Scores
