@@ -231,7 +231,7 @@ RECORDS = {
     "src/placet/aggregate/method_table.py": (
         "",
         "_TABLE = (\n",
-        '_rule("first-listed", "First listed", "Items come as they were named.", "positional:first_listed", "nobody"),\n',
+        'Method("first-listed", "First listed", "Items come as they were named.", "rules.positional:first_listed", "nobody"),\n',
     ),
     "src/placet/metrics/metric_table.py": (
         "from placet.metrics.relevance import rows_of\n\n",

@@ -182,7 +182,7 @@ def test_many_items_keep_standard_errors_alone(monkeypatch, lists):
     found = consensus(lists, "plackett-luce")
     assert found["cats"].covariance is None
     assert found["cats"].stderr == pytest.approx(consensus(lists[:3], "plackett-luce")["cats"].stderr, rel=1e-9)
-    assert any("covariances are not kept" in note for note in found.notes)
+    assert any("too many items to keep covariances" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("method", ["borda", "mpm", "bradley-terry", "plackett-luce"])
