@@ -91,7 +91,7 @@ def _saved_matches(value: Any, hint: Any) -> bool:
         numbers = issubclass(Sequence, origin) and inside[:1] in ((int,), (float,))
         return numbers and value.ndim == 1 and bool(np.isfinite(value).all())
     if not inside or not isinstance(value, dict | list | tuple):
-        return isinstance(value, origin)
+        return isinstance(value, origin) and not (inside and isinstance(value, str))  # text is no sequence of texts
     if issubclass(origin, Mapping):
         return isinstance(value, dict) and all(
             matches(one, kind, saved=True) for pair in value.items() for one, kind in zip(pair, inside)

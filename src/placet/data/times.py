@@ -87,7 +87,8 @@ class TimeSteps:
 
     Years and months are calendar years and months.  ``number(times)`` is the step that contains each time.
 
-    >>> Steps("6m", like=np.array([], "datetime64[s]")).number(np.array(["2024-01-01", "2024-07-01"], "datetime64[s]"))
+    >>> days = np.array(["2024-01-01", "2024-07-01"], "datetime64[s]")
+    >>> TimeSteps("6m", like=days).number(days)
     array([108, 109])
     """
 
