@@ -14,6 +14,7 @@ from placet.aggregate.likelihood.prior import prior_note
 from placet.aggregate.mpm.item_variances import MOST_DENSE, variance_errors, variances
 from placet.aggregate.mpm.preference_errors import Errors, errors
 from placet.aggregate.mpm.preference_likelihood import PreferenceFit, Preferences, Votes, learn, preferences, votes
+from placet.aggregate.mpm.preference_parts import preferences_of_parts
 from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
@@ -95,17 +96,8 @@ class MultinomialPreference(Estimator):
     def fit(self, data: Rankings | Comparisons | Parts, truth: Rankings | None = None) -> "MultinomialPreference":
         """Fit to ballots or votes; ``truth`` has one ballot for each labeled instance, for supervised adherence."""
         self._check(data, truth)
-        if isinstance(data, Parts):
-            from placet.aggregate.mpm.preference_parts import fit_parts
-
-            return fit_parts(self, data)
-        p = votes(data) if isinstance(data, Comparisons) else preferences(data, self.strength)
-        return self.fit_preferences(p, self._adherence(data, p, truth), data)
-
-    def fit_preferences(
-        self, p: Preferences | Votes, fixed: Floats | None, data: Rankings | Comparisons | Parts
-    ) -> "MultinomialPreference":
-        """Fit to the preferences in ``data``; adherences are ``fixed`` or learned."""
+        p = self._preferences(data)
+        fixed = self._adherence(data, p, truth)
         precision = 0.0 if self.prior is None else self.prior**-2
         if fixed is None:
             found = learn(p, precision, self.max_iter, self.tol)
@@ -125,8 +117,17 @@ class MultinomialPreference(Estimator):
             known = errors(p, found, precision, self.stderr, fixed is None, rng)
         self.adherence_ = found.adherence
         self.fit_ = Fit(found.s, found.value, found.grad_norm, found.n_iter, found.converged, found.message)
-        self.set_scores(data, p, found, known, self._notes(data, p, found))
+        self._set_scores(data, p, found, known, self._notes(data, p, found))
         return self
+
+    def _preferences(self, data: Rankings | Comparisons | Parts) -> Preferences | Votes:
+        """The preferences in the data, by agent; of parts, those of all agents together unless they may differ."""
+        if isinstance(data, Comparisons):
+            return votes(data)
+        if isinstance(data, Rankings):
+            return preferences(data, self.strength)
+        robust = self.stderr == "sandwich"
+        return preferences_of_parts(data, self.strength, by_agent=self.adherence is not None, robust=robust)
 
     def _check(self, data: Any, truth: Any) -> None:
         if not isinstance(data, Parts):
@@ -182,7 +183,7 @@ class MultinomialPreference(Estimator):
             notes.append(found.message)
         return notes
 
-    def set_scores(
+    def _set_scores(
         self,
         data: Rankings | Comparisons | Parts,
         p: Preferences | Votes,

@@ -14,7 +14,7 @@ from scipy import sparse
 from placet.aggregate.likelihood.information import WAY_OUT, WHAT, inverse_of, outer_products, with_mean_zero
 from placet.aggregate.mpm.preference_likelihood import PreferenceFit, Preferences, Votes
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 from placet.data.memory import refuse_square
 from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import cg
@@ -123,13 +123,9 @@ def errors(
 
 def error_notes(p: Preferences | Votes, stderr: str, units: float) -> list[str]:
     """Notes on how standard errors were computed, given the number of independent units."""
-    return error_notes_for(p.named, isinstance(p, Votes), stderr, units)
-
-
-def error_notes_for(named: bool, votes: bool, stderr: str, units: float) -> list[str]:
-    """The notes of `error_notes`, for named or anonymous agents and for votes or ballots."""
-    unit = "agent" if named else "vote" if votes else "ballot"
-    many = "" if votes and not named else "; their preferences are taken as independent of one another"
+    votes = isinstance(p, Votes)
+    unit = "agent" if p.named else "vote" if votes else "ballot"
+    many = "" if votes and not p.named else "; their preferences are taken as independent of one another"
     if stderr == "observed":
         return [f"standard errors are from the information{many}"]
     if units <= 1:
@@ -168,7 +164,7 @@ class _InstanceErrors:
         self.group_total = total / self.unit
         self.group = g.of_part[p.part_bounds[k] : p.part_bounds[k + 1]] - g.bounds[k]
         few = FEW_GROUPS * len(s) > len(total) if len(s) <= MOST_SIMULATED else len(total) <= MOST_GROUPS
-        self.structured = few and not profile
+        self.structured = (few or p.parts is not None) and not profile
 
     def errors(self, rng: np.random.Generator) -> tuple[Floats | None, Floats | None]:
         """The covariance, or only standard errors if there are too many items for it."""
@@ -207,20 +203,15 @@ class _InstanceErrors:
         """The covariance, or standard errors, from the low-rank structure of the information."""
         H = information(self.s, self.group_adherence, self.group_total, self.precision)
         whole = len(self.s) <= MOST_SIMULATED
-        sums = structure_sums(*self._rows(H), H, whole) if self.robust else None
+        sums = None
+        if self.robust:
+            p: Any = self.p
+            known = (H, self.group_adherence, self.unit, self.factor, whole)
+            if p.parts is None:
+                sums = agent_products(p, *known, self.k, self.group)
+            else:
+                sums = p.parts.sum(agent_products, *known, name="outer products")
         return H.errors_of(sums, self.precision, self.unit, whole)
-
-    def _rows(self, H: Information) -> tuple[sparse.csr_array, Floats]:
-        """X and E such that the gradients of the agents are E U - X."""
-        p: Any = self.p
-        parts = slice(p.part_bounds[self.k], p.part_bounds[self.k + 1])
-        scale = np.sqrt(self.factor / np.maximum(p.count[parts], 1e-300)) / self.unit
-        t, G = self.group_adherence[self.group], len(self.group_total)
-        net = p.net[parts, p.bounds[self.k] : p.bounds[self.k + 1]]
-        X = sparse.csr_array(sparse.diags_array(t * scale) @ net)
-        E = np.zeros((X.shape[0], len(H.U)))
-        E[np.arange(len(t)), 2 * G + self.group] = H.gradient_scale[self.group] * p.total[parts] * scale
-        return X, E
 
     def _sampled_errors(self, rng: np.random.Generator) -> Floats:
         """Standard errors from x = H^-1 z, where z is drawn with covariance J + prior.  O(rounds x solves)."""
@@ -253,6 +244,30 @@ class _InstanceErrors:
             return product
 
         return times, np.maximum(out, 1e-12)
+
+
+def agent_products(
+    p: Preferences,
+    H: Information,
+    t: Floats,
+    unit: float,
+    factor: float,
+    whole: bool,
+    k: int = 0,
+    group: Ints | None = None,
+) -> tuple[Floats, Floats, Floats]:
+    """`structure_sums` over the agents of instance k, which are in groups with adherences ``t``; all in one by default.
+
+    The gradients of the agents are E U - X.
+    """
+    parts = slice(p.part_bounds[k], p.part_bounds[k + 1])
+    scale = np.sqrt(factor / np.maximum(p.count[parts], 1e-300)) / unit
+    own = np.zeros(len(scale), np.int64) if group is None else group
+    net = p.net[parts, p.bounds[k] : p.bounds[k + 1]]
+    X = sparse.csr_array(sparse.diags_array(t[own] * scale) @ net)
+    E = np.zeros((X.shape[0], len(H.U)))
+    E[np.arange(len(own)), 2 * len(t) + own] = H.gradient_scale[own] * p.total[parts] * scale
+    return structure_sums(X, E, H, whole)
 
 
 def structure_sums(X: Any, E: Floats, H: Information, whole: bool) -> tuple[Floats, Floats, Floats]:

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from placet.aggregate.likelihood.existence import notes_of_pairs
 from placet.aggregate.resample import are_counts
-from placet.data import Comparisons, DataError, Rankings
+from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats, Ints, Names, offsets_from_sizes
 from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import cg, newton
@@ -70,6 +70,7 @@ class Preferences:
     of each row of ``data``.  Part k is agent ``part_agent[k]`` in instance ``part_instance[k]``, with ``total[k]``
     preferences; row k of ``net`` has its wins minus losses for every entry.  It represents ``count[k]`` independent
     agents (a ballot of weight 3 is three voters).  ``data`` is None if the ballots themselves are not available.
+    ``parts``: if all agents are alike, the preferences in parts whose sum over agents this is.
     """
 
     items: Names
@@ -87,6 +88,7 @@ class Preferences:
     named: bool
     data: Rankings | None
     strength: str
+    parts: Parts | None = None
 
     @cached_property
     def part_bounds(self) -> Ints:
