@@ -1,6 +1,7 @@
 """Names are text: markup, control characters, marks of direction and formulas are shown as they are, everywhere."""
 
 import csv
+import html
 import io
 import json
 import re
@@ -18,6 +19,7 @@ from placet.cli import app
 from placet.cli.common.terminal_tables import drawn_table
 from placet.io import escaping
 from placet.io.output.json_values import json_text
+from placet.io.output.markup import environment
 from placet.report import consensus_page
 
 NAMES = [
@@ -85,7 +87,9 @@ def test_escapes_keep_names_apart_and_harmless(text):
     assert json.loads(json_text([text])) == [text]
     assert escaping.from_sheet(escaping.in_sheet(text)) == text
     assert not escaping.in_sheet(text).startswith(("=", "@", "\t", "\r"))
-    assert "<" not in escaping.in_html(text)
+    shown = environment().from_string("{{ text }}").render(text=text)
+    assert "<" not in shown
+    assert html.unescape(shown) == escaping.visible_lines(text)
 
 
 @settings(max_examples=200)

@@ -27,7 +27,7 @@ from placet.axioms.sensitivity import Sensitivity, sensitivity
 from placet.axioms.verdict import Verdict, theorems, verdicts
 from placet.data import Comparisons, Rankings
 from placet.data.errors import one_of
-from placet.io.escaping import in_html
+from placet.io.output.markup import render
 
 MOST_THEORY = 200
 """Maximum number of items for which an audit works out the theory of a positional rule (n^2 tables of places)."""
@@ -47,12 +47,7 @@ class _Findings:
         return findings_frame(self.findings)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{in_html(text)}</td>' for text in (one.check, one.verdict, one.text))}</tr>"
-            for one in self.findings
-        )
-        head = "<tr><th>asked</th><th>verdict</th><th>in words</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        return render("axioms/templates/notebook_audit.html", findings=self.findings)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,7 +4,6 @@ A name may contain anything: tabs and newlines, control characters that move the
 direction, markup, formulas.  Each target has one function here, and no other module does any escaping.
 """
 
-import html
 import re
 from collections.abc import Iterable
 
@@ -55,15 +54,6 @@ def in_json(text: str) -> str:
     '["\\\\u202e"]'
     """
     return "\n".join(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n"))
-
-
-def in_html(value: object) -> str:
-    """Escape text for use between tags or in a quoted attribute.
-
-    >>> in_html("<b>\u202e")
-    '&lt;b&gt;\\\\u202e'
-    """
-    return html.escape(visible_lines(str(value)))
 
 
 def visible_in_markup(value: object) -> object:

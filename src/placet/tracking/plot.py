@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from placet.data.arrays import Floats
-from placet.io.escaping import in_html
+from placet.io.output.markup import render
 from placet.tracking.track_result import Track
 
 GRAY = "0.75"
@@ -43,24 +43,27 @@ def html_track(track: Track) -> str:
     every = np.concatenate([way, beacons, outline.reshape(-1, 2)])
     low, high = every.min(axis=0), every.max(axis=0)
     scale = 360 / (float((high - low).max()) or 1.0)
-
-    def points(places: Floats) -> str:
-        return " ".join(f"{x:.1f},{y:.1f}" for x, y in (places - low) * (scale, -scale) + (10, height - 10))
-
     width, height = (high - low) * scale + 20
+    placed = lambda places: (places - low) * (scale, -scale) + (10, height - 10)  # noqa: E731
     chosen = np.unique(np.linspace(0, len(track) - 1, 25).astype(int))
-    ellipses = "".join(f'<polygon points="{points(outline[k])}" opacity=".12"/>' for k in chosen)
-    names = "".join(
-        f'<circle cx="{x}" cy="{y}" r="3"/><text x="{float(x) + 5}" y="{y}" font-size="10">{in_html(name)}</text>'
-        for name, (x, y) in zip(track.beacons.names, (points(place[None]).split(",") for place in beacons))
-    )
     state = {True: "determined", False: "NOT DETERMINED: chains disagree", None: "one chain"}[track.determined]
-    return (
-        f'<svg width="{width:.0f}" height="{height:.0f}" fill="currentColor" role="img">{ellipses}'
-        f'<polyline points="{points(way)}" fill="none" stroke="currentColor"/>{names}</svg>'
-        f"<p>{len(track)} steps, {len(track.time)} arrivals, {len(track.beacons)} beacons; {state}; "
-        f"median standard deviation {np.median(track.sd()):.3g}; ellipses hold 95 %</p>"
+    words = (
+        f"{len(track)} steps, {len(track.time)} arrivals, {len(track.beacons)} beacons; {state}; "
+        f"median standard deviation {np.median(track.sd()):.3g}; ellipses hold 95 %"
     )
+    return render(
+        "tracking/templates/notebook_track.html",
+        width=round(width),
+        height=round(height),
+        ellipses=[_points(placed(outline[k])) for k in chosen],
+        way=_points(placed(way)),
+        beacons=[(name, *place) for name, place in zip(track.beacons.names, placed(beacons).round(1).tolist())],
+        words=words,
+    )
+
+
+def _points(places: Floats) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
 def draw_arrivals(axes: Any, track: Track) -> None:
