@@ -112,3 +112,15 @@ def test_small_commands_import_nothing_heavy(words, heavy, tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=own, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_no_command_imports_another():
+    """What several commands share stands in cli/common."""
+    commands = {path.stem for path in FILES if path.parent == ROOT / "cli"} - {"__init__"}
+    crossing = {
+        f"{command} imports {name}"
+        for command in commands
+        for name in imported(ROOT / "cli" / f"{command}.py")
+        if name.split(".")[1] == "cli" and name.split(".")[2] in commands
+    }
+    assert not crossing

@@ -600,3 +600,9 @@ def test_rules_come_by_name_function_model_or_consensus():
     with pytest.raises(ValueError, match="must give 3 scores"):
         AXIOMS["pareto"](votes, lambda v: np.zeros(2))
     assert "not finite" in AXIOMS["universality"](votes, lambda v: np.full(3, np.nan)).reason
+
+
+@pytest.mark.parametrize("weight", [(1.0,), (1.0, np.nan), (1.0, -1.0), (1.0, np.inf)])
+def test_a_profile_has_a_valid_weight_for_each_ballot(weight):
+    with pytest.raises(DataError, match="a weight of at least 0 for each of its 2 ballots"):
+        Profile(((0, 1), (1, 0)), weight, ("a", "b"))

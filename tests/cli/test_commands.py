@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import placet
 from placet.cli import app
-from placet.cli.evaluate import split_specs, with_compat
+from placet.cli.common.metric_values import split_specs
+from placet.cli.evaluate import with_compat
 
 
 def in_a_shell(*args, check=0):

@@ -12,7 +12,7 @@ from math import comb
 
 import numpy as np
 
-from placet.data import Comparisons, Rankings
+from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, Names, offsets_from_sizes
 
 Tiers = tuple[int, ...]
@@ -33,6 +33,10 @@ class Profile:
     weight: tuple[float, ...]
     items: Names
     agent: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.weight) != len(self.ballots) or not all(0 <= one < np.inf for one in self.weight):
+            raise DataError(f"a profile has a weight of at least 0 for each of its {len(self.ballots)} ballots")
 
     @classmethod
     def from_rankings(cls, rankings: Rankings) -> "Profile":

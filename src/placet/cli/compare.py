@@ -9,8 +9,8 @@ import typer
 
 from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say, show_table
 from placet.cli.common.feature_rows import FORMATS_READ, files_of, is_table, read_known_features, rows_reader
+from placet.cli.common.metric_values import say_unanswered, split_specs, value_per_query
 from placet.cli.common.options import AsJson, Level, Out, Relations, SeedOption, check_reading, from_stdin, reads
-from placet.cli.evaluate import say_unanswered, split_specs, value_per_query
 
 if TYPE_CHECKING:
     from placet.io import Judged

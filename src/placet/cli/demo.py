@@ -9,7 +9,7 @@ import typer
 from placet.cli.common.consensus_output import show_result
 from placet.cli.common.console_output import say, show_table
 from placet.cli.common.options import SeedOption
-from placet.cli.simulate import names, truth
+from placet.cli.common.simulated_items import names, truth
 
 
 def demo(

@@ -8,6 +8,7 @@ import typer
 
 from placet.cli.common.console_output import progress_bar, say
 from placet.cli.common.options import SeedOption, check_target
+from placet.cli.common.simulated_items import names, truth
 
 app = typer.Typer(no_args_is_help=True, help="Draw data from a model and write them to a file.")
 
@@ -138,18 +139,6 @@ def simulate_ranked_signals(
     write_beacons(beacons, out / "beacons.csv")
     x, y = drawn.position.T.tolist()
     write_table(out / "truth.csv", {"day": drawn.arrivals.day.tolist(), "x": x, "y": y}, "csv")
-
-
-def names(n: int) -> list[str]:
-    """Names item-1, item-2, ..."""
-    return [f"item-{k + 1}" for k in range(n)]
-
-
-def truth(n: int, spread: float, seed: int) -> Any:
-    """True scores, decreasing in the item's number."""
-    import numpy as np
-
-    return spread * np.sort(np.random.default_rng(seed).standard_normal(n))[::-1]
 
 
 def _write(out: Path, draw: Callable[[Any], Any]) -> None:
