@@ -17,7 +17,7 @@ LAYERS = (
 INSIDE = {
     "kernels": "jit vector sums ranges metrics parse losses aggregate rank tracking",
     "io": "escaping output text compression files tables sparse ballots battles features clicks preferences preflib ratings score_tables"
-    " trec judged_scores formats several_files table_slices scanning",
+    " trec judged_scores formats several_files scanning",
     "aggregate": "places instances resample data_facts result likelihood pairs ballots mpm rules distance method scores"
     " method_table defaults mixture data_in_parts consensus_door influence",
     "rank": "documents validation controls sklearn_conventions feature_tables tree_arrays onnx_export query_rows monotone"

@@ -10,11 +10,11 @@ from placet.io.preferences import read_preferences, write_preferences
 from placet.io.preflib import read_preflib, write_preflib
 from placet.io.ratings import read_ratings, write_ratings
 from placet.io.scanning.scan_files import scan
+from placet.io.scanning.table_slices import read_slices
 from placet.io.score_tables import read_scores, write_scores
 from placet.io.several_files import read_files, to_aggregate
 from placet.io.sparse.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
 from placet.io.sparse.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
-from placet.io.table_slices import read_slices
 from placet.io.text import DataWarning
 from placet.io.trec import Qrels, read_qrels, read_trec_run, write_qrels, write_trec_run
 

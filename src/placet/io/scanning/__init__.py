@@ -1,1 +1,1 @@
-"""Files in parts: how they are split, the pieces that any process can load, and the first pass over them."""
+"""Files in parts: how they are split, the pieces that any process can load, the first pass, and slices of tables."""
