@@ -109,8 +109,9 @@ def _table(rows: Standing, ends: tuple[float, float], label: str, level: float, 
     columns.append(TableColumn("item", "text", "name"))
     last = float(len("score"))
     if rows.scored:
+        start, width, at = _bars(rows, ends)
         left, right = each_with_decimals(ends, [decimals_of(ends, 3)] * 2)
-        scores, (start, width, at) = aligned_numbers(values, decimals), _bars(rows, ends)
+        scores = aligned_numbers(values, decimals)
         widest = max(map(len, scores))
         last = float(max(last, widest))
         columns.append(TableColumn("", "", "plot", ends=(left, right)))
