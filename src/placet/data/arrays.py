@@ -12,6 +12,8 @@ Names = tuple[Hashable, ...]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 T = TypeVar("T")
+NEVER_MISSING = frozenset((str, int))
+"""Types whose values are never missing, so that names of them need not be asked one by one."""
 
 
 class Lists(NamedTuple):
@@ -29,7 +31,8 @@ class Lists(NamedTuple):
 
 def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
     """A read-only, one-dimensional, contiguous view of ``values``; the caller's array stays writable."""
-    if type(values) is not np.ndarray or values.dtype.kind == "c":  # plain arrays of other kinds hide nothing
+    plain = values.dtype.kind != "c" if type(values) is np.ndarray else isinstance(values, list)  # these hide nothing
+    if not plain:
         refuse_masked_or_complex(values)
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.ndim != 1:
@@ -196,11 +199,6 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def _never_missing(values: Iterable[Any]) -> bool:
-    """Whether all values are text or whole numbers, which are never missing; asking each is slower."""
-    return set(map(type, values)) <= {str, int}
-
-
 def _refuse_numbers(names: Iterable[Any], column: Iterable[Any], what: str) -> None:
     """Refuse numbers that are ambiguous as names: floats beyond 2^53, and ``True`` mixed with 1."""
     for name in names:
@@ -234,13 +232,14 @@ def recode(
 
 def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit: str = "row") -> tuple[Ints, Names]:
     """Integer codes and names, by first appearance or as in ``known``; missing and unknown names are errors."""
-    refuse_masked_or_complex(values)
+    if type(values) is not list:
+        refuse_masked_or_complex(values)
     column = values.tolist() if isinstance(values, np.ndarray) else list(values)
     try:
         index: dict[Any, int] = dict.fromkeys(column, 0)
     except TypeError:
         raise DataError(f"{what} names must be hashable (text, numbers), not {type(column[0]).__name__}") from None
-    if not _never_missing(index) and any(map(is_missing, index)):
+    if not set(map(type, index)) <= NEVER_MISSING and any(map(is_missing, index)):
         at = [k for k, value in enumerate(column) if is_missing(value)]
         said = column[at[0]]
         raise DataError(
@@ -262,7 +261,8 @@ def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit
 def unique_names(values: Iterable[Hashable], what: str) -> Names:
     """Names as a tuple; duplicates and missing names are errors."""
     names = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
-    missing = [] if _never_missing(names) else [k for k, name in enumerate(names) if is_missing(name)]
+    asked = () if set(map(type, names)) <= NEVER_MISSING else names
+    missing = [k for k, name in enumerate(asked) if is_missing(name)]
     if missing:
         raise DataError(f"{what} names contain a missing one, number {missing[0]} ({len(missing)} such); name it")
     if len(set(names)) != len(names):

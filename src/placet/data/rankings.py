@@ -404,7 +404,7 @@ class Rankings:
         >>> data.heads_note()[0][:64], data.completed().heads_note()
         ('each of the 2 ballots ranks 3 of 6 items, not always the same on', ())
         """
-        return () if self.instance is not None else heads_note(self.item, self.offsets, self.n_items)
+        return () if self.instance is not None else heads_note(self.item, self.offsets, len(self.items))
 
     def completed(self) -> "Rankings":
         """The same ballots with every unlisted item in one last tier; scores are not kept."""

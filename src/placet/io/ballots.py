@@ -103,7 +103,6 @@ def read_ballots(
 
     Columns of a grid (``Question [item]``) are named by the text in brackets.
     """
-    one_of(unlisted, get_args(Unlisted), "unlisted")
     if layout is not None:
         one_of(layout, (TEXT, *get_args(BallotLayout)), "layout")
     layout = layout or (TEXT if layout_of(source) == TEXT else None)
@@ -116,6 +115,7 @@ def read_ballots(
             if value:
                 raise DataError(f"{name_of(source)}: ballots in lines of text have no columns; leave {name}= out")
         return _from_text(source, items, unlisted, on_error)
+    one_of(unlisted, get_args(Unlisted), "unlisted")
     table = read_table(source, on_error, format, separator=separator)
     special = {"weight": weight, "agent": agent, "instance": instance}
     columns: ColumnRoles | None

@@ -13,7 +13,7 @@ from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.io.escaping import in_sheet
-from placet.io.files import Source, bare_suffix, first_lines, name_of, opened, writing
+from placet.io.files import OpenedFile, Source, bare_suffix, first_lines, name_of, opened, writing
 from placet.io.tables.cells import Column, as_number, as_numbers, code_cells, join_columns
 from placet.io.tables.column_names import plain_name
 from placet.io.tables.row_sources import FORMAT_OF, FORMATS, Delimited, RowSource, from_frame, in_memory, open_part
@@ -236,7 +236,7 @@ class FileHead:
     @property
     def is_table(self) -> bool:
         """Whether the type of the source, the suffix or the first bytes say that this is a table."""
-        return self.suffix in SUFFIXES or self.head[:4] == b"PAR1" or in_memory(self.sources[0])
+        return self.suffix in SUFFIXES or self.head[:4] == b"PAR1" or not isinstance(self.sources[0], OpenedFile)
 
     @cached_property
     def text(self) -> str:
