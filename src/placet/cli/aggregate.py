@@ -126,8 +126,9 @@ def aggregate(
         with progress_bar("report"):
             _write_page(report, result, fitted, files, seed, title, level)
         say(f"report: {report}")
+    known = _notes(fitted)  # reported when the files were read
     for note in result.notes:
-        if note not in _notes(fitted):  # reported when the files were read
+        if note not in known:
             say(note)
     _deliver(result, out, as_json, level, None if in_parts else data, show_tiers if tiers else show_result)
 
