@@ -1,6 +1,9 @@
 """The result type and the short way: ranks, ties, intervals, bootstrap, the pair to ask next, errors that name the way out."""
 
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +14,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from placet.aggregate import MODELS, RULES, Consensus, consensus
+from placet.aggregate.data_facts import support
 from placet.aggregate.resample import resample, resampled_counts
 from placet.aggregate.result import uncertainty
 from placet.aggregate.result.result import table_rows
-from placet.data import Comparisons, DataError, Rankings
+from placet.data import Comparisons, DataError, Rankings, memory
 
 BALLOTS = Rankings.from_orders(
     [["a", "b", "c"], ["b", "a", "c"], ["a", ("b", "c")], ["c", "a", "b"]], weight=[4, 2, 3, 1]
@@ -203,3 +207,33 @@ def test_rows_that_are_printed_are_those_of_the_frame(method):
         assert head == c.to_frame(0.9).columns
         assert rows == c.to_frame(0.9).rows()
         assert [type(value) for value in rows[0]] == [type(value) for value in c.to_frame(0.9).rows()[0]]
+
+
+@pytest.mark.parametrize(
+    "method", ["borda", "bradley-terry", "plackett-luce", "pmop-fd", "mpm", "mallows", "cps", "svp"]
+)
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_result_is_built_once_and_memory_asked_once(method, noted, monkeypatch):
+    data = replace(BALLOTS, notes=("two lines were skipped",)) if noted else BALLOTS
+    built, asked = [], []
+    make, ask = Consensus.__post_init__, memory.refuse_beyond_memory
+    monkeypatch.setattr(Consensus, "__post_init__", lambda self: (built.append(self), make(self))[1])
+    monkeypatch.setattr(memory, "refuse_beyond_memory", lambda *x: (asked.append(x), ask(*x))[1])
+    found = consensus(data, method)
+    assert len(built) == 1
+    assert len(asked) <= 1
+    assert found.support.tolist() == support(data).tolist()
+    assert found.notes[: len(data.notes)] == data.notes
+
+
+def test_plain_models_load_no_option():
+    options = "drift drift_with_raters vote_raters unidentified_effects ballot_raters row_controls rater_posterior"
+    code = (
+        "import sys\n"
+        "import placet.aggregate.pairs.bradley_terry, placet.aggregate.ballots.ballot_models\n"
+        "loaded = {name.rpartition('.')[2] for name in sys.modules if name.startswith('placet.')}\n"
+        f"assert not loaded & set({options.split()!r}), loaded\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import placet
 from placet.aggregate import MODELS, RULES
 from placet.aggregate.likelihood.ballot_objective import Ballots, is_closed
+from placet.aggregate.places import listed_weight
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.engines.serial import CACHE, Serial, tree
 from placet.data.graph import components, components_of_edges, free_to_rise, free_to_rise_over, reduced_edges
@@ -177,6 +178,21 @@ def test_agent_weights_on_parts(rng):
         weights = {"x": 0.5, "z": 3.0}
         whole = placet.consensus(data, method, agent_weight=weights)
         same(placet.consensus(cut(data, [7, 23]), method, agent_weight=weights), whole)
+
+
+@pytest.mark.parametrize("method", [name for name, model in MODELS.items() if getattr(model, "fits_parts", False)])
+def test_models_that_need_only_sums_are_fitted_to_parts(method, rng):
+    data = ballots(40, rng)
+    parts = cut(data, [15, 25])
+    found = MODELS[method]().fit(parts).consensus_
+    same(found, MODELS[method]().fit(data).consensus_)
+    through_the_door = placet.consensus(parts, method)
+    same(found, through_the_door, close=1e-12)  # the door limits the threads of linear algebra
+    assert found.notes == through_the_door.notes
+    assert found.support.tolist() == listed_weight(data).tolist()
+    votes = data.to_comparisons()
+    half = replace(votes, wins_i=votes.wins_i / 2, wins_j=votes.wins_j / 2, ties=votes.ties / 2)
+    same(MODELS[method]().fit(Parts.of([half, half])).consensus_, MODELS[method]().fit(votes).consensus_)
 
 
 @pytest.mark.parametrize("method", ["bradley-terry", "kemeny", "mpm", "plackett-luce"])

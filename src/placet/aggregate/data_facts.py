@@ -1,4 +1,6 @@
-"""What every result says about its data: the support of each item, and notes."""
+"""What every result says about its data: the support of each item, and notes; and votes in parts as their counts."""
+
+from typing import Any
 
 import numpy as np
 
@@ -23,3 +25,14 @@ def support(data: Rankings | Comparisons | Parts) -> Floats:
 def notes_of_data(data: Rankings | Comparisons | Parts) -> tuple[str, ...]:
     """The notes of the data, and that they were worked on in parts."""
     return (*data.notes, f"worked on in {plural(len(data), 'part')}") if isinstance(data, Parts) else data.notes
+
+
+def with_votes_counted(data: Any) -> Any:
+    """Votes in parts as the counts of all of them; other data as they are."""
+    if not isinstance(data, Parts) or data.kind is not Comparisons:
+        return data
+    return data.with_names(data.sum(_itself, name="counts"), notes=notes_of_data(data))
+
+
+def _itself(data: Comparisons) -> Comparisons:
+    return data

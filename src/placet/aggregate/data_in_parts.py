@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from placet.aggregate.data_facts import notes_of_data
+from placet.aggregate.data_facts import notes_of_data, with_votes_counted
 from placet.aggregate.method import Method
 from placet.aggregate.method_table import METHODS
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
@@ -23,7 +23,7 @@ def seen_of_parts(parts: Parts, method: Method, params: Mapping[str, Any]) -> Ra
     if parts.kind is Queries:
         raise TypeError("these parts hold queries, which rankers are fitted to; consensus takes ballots or votes")
     if parts.kind is Comparisons:
-        votes: Comparisons = parts.with_names(parts.sum(_itself, name="counts"), notes=notes_of_data(parts))
+        votes: Comparisons = with_votes_counted(parts)
         return votes
     if method.works_on_sums and (method.kind == "rule" or method.function(**params).fits_parts):
         return parts
@@ -33,10 +33,6 @@ def seen_of_parts(parts: Parts, method: Method, params: Mapping[str, Any]) -> Ra
     united = parts.sum(_Distinct, *asked, name="different ballots", merge=_Distinct.merged)
     ballots: Rankings = parts.with_names(united.data, notes=notes_of_data(parts))
     return ballots
-
-
-def _itself(data: Any) -> Any:
-    return data
 
 
 class _Distinct:

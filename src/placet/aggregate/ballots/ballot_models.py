@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.data_facts import notes_of_data
+from placet.aggregate.data_facts import notes_of_data, with_votes_counted
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
@@ -59,6 +59,7 @@ class _BallotModel(Estimator):
 
     def fit(self, data: Rankings | Comparisons | Parts, start: Any = None) -> Any:
         """Fit to ballots, or to votes as ballots of two; ``start`` are scores to start from."""
+        data = with_votes_counted(data)
         ballots = self._checked_ballots(data)
         weight: Floats | WeightOf
         if isinstance(ballots, Parts):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.data_facts import notes_of_data, support
+from placet.aggregate.data_facts import notes_of_data, support, with_votes_counted
 from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
 from placet.aggregate.likelihood.information import Stderr
@@ -95,6 +95,7 @@ class MultinomialPreference(Estimator):
 
     def fit(self, data: Rankings | Comparisons | Parts, truth: Rankings | None = None) -> "MultinomialPreference":
         """Fit to ballots or votes; ``truth`` has one ballot for each labeled instance, for supervised adherence."""
+        data = with_votes_counted(data)
         self._check(data, truth)
         p = self._preferences(data)
         fixed = self._adherence(data, p, truth)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placet.aggregate.data_facts import notes_of_data, support
+from placet.aggregate.data_facts import notes_of_data, support, with_votes_counted
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.controls import control_names, refuse_row_controls
 from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes_of_pairs
@@ -111,6 +111,7 @@ class BradleyTerry(Estimator):
 
         ``progress(done, expected)`` is called while drift is learned.
         """
+        data = with_votes_counted(data)
         self._check(data)
         if self.agents or self.drift is not None:
             self._extension()(self, data, start, progress)
