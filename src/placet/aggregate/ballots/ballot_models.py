@@ -27,8 +27,8 @@ from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, Parts, Rankings
 from placet.data.arrays import Floats
-from placet.data.estimator import Estimator
 from placet.data.memory import refuse_square
+from placet.data.parameters import Estimator
 from placet.losses.pairwise import win_probability
 
 

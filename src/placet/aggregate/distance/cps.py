@@ -16,7 +16,7 @@ from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
-from placet.data.estimator import Estimator
+from placet.data.parameters import Estimator
 from placet.optim import Fit, lbfgs
 
 Distance = Literal["spearman", "footrule", "kendall"]

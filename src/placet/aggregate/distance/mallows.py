@@ -15,7 +15,7 @@ from placet.aggregate.result.result import Consensus
 from placet.aggregate.rules.kemeny import KemenyOrder, kemeny_order
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints, tier_runs
-from placet.data.estimator import Estimator
+from placet.data.parameters import Estimator
 from placet.optim import Fit
 
 LARGEST = 50.0

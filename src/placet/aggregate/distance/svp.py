@@ -13,7 +13,7 @@ from placet.aggregate.result.result import RELATIVE_TOLERANCE, Consensus, Consen
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.breaking import PairStrength
-from placet.data.estimator import Estimator
+from placet.data.parameters import Estimator
 from placet.optim import Fit
 
 

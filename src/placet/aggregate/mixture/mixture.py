@@ -27,7 +27,7 @@ from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.data.estimator import Estimator
+from placet.data.parameters import Estimator
 from placet.threads import algebra_threads
 
 Criterion = Literal["bic", "valid"]

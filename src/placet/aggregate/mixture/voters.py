@@ -19,7 +19,7 @@ from placet.aggregate.places import tier_starts
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.breaking import equal_lists
-from placet.data.estimator import Estimator
+from placet.data.parameters import Estimator
 
 
 @dataclass(frozen=True, eq=False)

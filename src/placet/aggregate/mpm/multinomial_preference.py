@@ -19,7 +19,7 @@ from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.breaking import PairStrength
-from placet.data.estimator import Estimator
+from placet.data.parameters import Estimator
 from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import Fit
 

@@ -21,8 +21,8 @@ from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
-from placet.data.estimator import Estimator
 from placet.data.memory import refuse_square
+from placet.data.parameters import Estimator
 from placet.losses.pairwise import TIES, win_probability
 
 TieModel = Literal["none", "rao-kupper", "davidson"]
