@@ -74,13 +74,13 @@ def evaluation(quick: bool) -> None:
     w32 = w.astype(np.float32)
     g32 = np.random.default_rng(2).standard_normal(len(data.grade)).astype(np.float32)
     of = {
-        name: PenalizedLoss(data.X, data.lists(), name, 1e-4, True, {"tol": 1e-4} if name == "pl-partition" else {})
+        name: PenalizedLoss(data, name, 1e-4, True, {"tol": 1e-4} if name == "pl-partition" else {})
         for name in ("pmop-fd", "pl-partition", "listmle")
     }
 
     def fresh(name: str):
         def run():
-            of[name]._last = None  # drop the cached scores of the last x: an optimizer evaluates new points
+            of[name].parts.data._last = None  # drop the cached scores of the last x: an optimizer evaluates new points
             return of[name](w)
 
         return run

@@ -258,6 +258,11 @@ class OnePart:
         return OnePart(make(0, self.data, *args))
 
 
+def as_parts(data: Any) -> Parts | OnePart:
+    """Data in parts unchanged, data in memory as one part."""
+    return data if isinstance(data, Parts) else OnePart(data)
+
+
 # Kinds of pieces
 
 

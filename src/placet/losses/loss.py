@@ -173,6 +173,14 @@ class Loss:
             params.setdefault("tol", max(min(TRAINING_TOLERANCE, tol), 1e-14))
         return params
 
+    def learned_beside(self, params: Mapping[str, Any], learn: Iterable[str] | None = None) -> dict[str, float]:
+        """Initial values of the parameters to learn where ``params`` are given.
+
+        ``learn`` names them; by default, all learnable ones that do not just scale the scores.
+        """
+        names = [k for k in self.learned if k not in self.scaling] if learn is None else learn
+        return {k: float(self.learned[k]) for k in names if k not in params}
+
     def _curvature(self, s: ArrayLike, lists: Lists, **params: Any) -> Floats:
         bound, s = self._bound(s, lists, params)
         return bound.curvature(s)
@@ -236,9 +244,7 @@ class Bound:
         sorted_grade = grade if self._order is None else read_only(grade[self._order])
         self.columns = ListColumns(sorted_grade, offsets, weight)
         self._silent = self._rows_of_weight_zero(weight)
-        names = self.loss.learned if learn is None else tuple(learn)
-        fixed = {*self.params, *(self.loss.scaling if learn is None else ())}
-        self.learned: dict[str, float] = {k: float(self.loss.learned[k]) for k in names if k not in fixed}
+        self.learned = self.loss.learned_beside(self.params, learn)
         self._held: Floats | None = None
         self._plan_cache: tuple[dict[str, float], Plan] | None = None
         scratch = self._plan({}).scratch  # raises on invalid parameters

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data import DataError
+from placet.data import DataError, Parts, Queries
 from placet.data.arrays import Floats, Ints, is_sparse
 from placet.data.memory import refuse_beyond_memory
+from placet.data.parts import OnePart
 from placet.kernels.rank import feature_products as kernels
 from placet.threads import sum_over_rows
 
@@ -30,15 +31,17 @@ class Products:
     scale: Floats
 
     @classmethod
-    def select(cls, X: Any, grade: Floats, threshold: float) -> "Products":
-        """Select pairs whose product has an absolute Pearson correlation with ``grade`` above ``threshold``.
+    def select(cls, data: Parts | OnePart, threshold: float) -> "Products":
+        """Select pairs whose product has an absolute Pearson correlation with the grade above ``threshold``.
 
         The moments of all F (F + 1) / 2 products come from three F x F matrices summed over blocks of rows:
         sum z_i z_j, sum z_i z_j g and sum (z_i z_j)^2.  O(rows F^2) time, O(F^2) memory.
         """
-        mean, scale = moments(X)
-        g = grade - grade.mean()
-        return cls.from_sums(product_sums(X, g, mean, scale), len(g), float(g.std()), mean, scale, threshold)
+        mean, scale = moments_over(data, Columns().table)
+        grade_sum, n_rows = data.sum(_grade_sum, name="grades")
+        *sums, square = data.sum(_product_sums, grade_sum / max(n_rows, 1), mean, scale, name="products of features")
+        deviation = float(np.sqrt(square / max(n_rows, 1)))
+        return cls.from_sums((sums[0], sums[1], sums[2]), n_rows, deviation, mean, scale, threshold)
 
     @classmethod
     def from_sums(
@@ -50,7 +53,7 @@ class Products:
         scale: Floats,
         threshold: float,
     ) -> "Products":
-        """Same as ``select``, but from the `product_sums` of all rows."""
+        """As ``select``, from the `product_sums` of all rows."""
         if not 0 <= threshold < 1:
             raise ValueError(f"second_order {threshold} must be a correlation in [0, 1)")
         first, with_grade, second = sums
@@ -150,6 +153,23 @@ class SideBySide:
         return np.concatenate(parts)
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a linear score: the features, chosen products of them, and controls beside them."""
+
+    products: Products | None = None
+    control: Floats | None = None
+
+    def of(self, X: Any) -> Any:
+        """The table of these columns, given the features."""
+        table = X if self.products is None else self.products.table(X)
+        return table if self.control is None else SideBySide(table, self.control)
+
+    def table(self, queries: Queries) -> Any:
+        """The table of these columns, of queries."""
+        return self.of(queries.X)
+
+
 def need_dense(X: Any, who_needs: str, alternative: str = "") -> Floats:
     """Return dense features; raise a ``DataError`` if they are sparse.
 
@@ -196,16 +216,43 @@ def product_sums(X: Any, g: Floats, mean: Floats, scale: Floats) -> tuple[Floats
     return first, with_grade, second
 
 
+def _grade_sum(queries: Queries) -> tuple[float, int]:
+    return float(queries.grade.sum()), len(queries.grade)
+
+
+def _product_sums(queries: Queries, mean_grade: float, mean: Floats, scale: Floats) -> tuple[Floats, ...]:
+    g = queries.grade - mean_grade
+    return *product_sums(queries.X, g, mean, scale), np.array(float(g @ g))
+
+
 def moments(X: Any) -> tuple[Floats, Floats]:
     """Mean and standard deviation of every column, in double precision; a constant column gets deviation 1.
 
     Deviations from the mean are squared block by block, so that float32 columns far from 0 keep their precision and
     no copy of ``X`` is made.  O(entries) time.
     """
-    n_rows = max(X.shape[0], 1)
-    mean = column_sums(X) / n_rows
+    return moments_over(OnePart(X), _itself)
+
+
+def _itself(table: Any) -> Any:
+    return table
+
+
+def moments_over(data: Parts | OnePart, table_of: Callable[[Any], Any]) -> tuple[Floats, Floats]:
+    """As `moments`, over the tables of all parts of the data."""
+    sums, n_rows = data.sum(_sums, table_of, name="means")
+    mean = sums / max(n_rows, 1)
     refuse_nan(mean)
-    return mean, deviation_of(mean, squared_gaps(X, mean) / n_rows)
+    return mean, deviation_of(mean, data.sum(_gaps, table_of, mean, name="deviations") / max(n_rows, 1))
+
+
+def _sums(data: Any, table_of: Callable[[Any], Any]) -> tuple[Floats, int]:
+    table = table_of(data)
+    return column_sums(table), table.shape[0]
+
+
+def _gaps(data: Any, table_of: Callable[[Any], Any], mean: Floats) -> Floats:
+    return squared_gaps(table_of(data), mean)
 
 
 def column_sums(X: Any) -> Floats:

@@ -9,8 +9,7 @@ from placet.data import DataError, Parts, Queries
 from placet.data.engines.serial import EngineError
 from placet.metrics import evaluate, evaluate_parts
 from placet.rank import LinearRanker, TreeRanker
-from placet.rank.feature_tables import moments
-from placet.rank.linear.linear_in_parts import moments_of_parts
+from placet.rank.feature_tables import Columns, moments, moments_over
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +49,7 @@ def test_sparse_features(data):
     whole, parts = LinearRanker("ranknet").fit(dense), LinearRanker("ranknet").fit(cut(sparse, 20, 40))
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-8)
     for matrix in (X, csr_matrix(X)):
-        found = moments_of_parts(cut(Queries(matrix, data.grade, data.offsets), 20, 40))
+        found = moments_over(cut(Queries(matrix, data.grade, data.offsets), 20, 40), Columns().table)
         np.testing.assert_allclose(found, moments(X), rtol=1e-12)
 
 

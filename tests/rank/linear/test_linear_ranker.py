@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 
 from placet.aggregate import consensus
 from placet.data import DataError, Lists, Queries, Rankings
+from placet.data.parts import OnePart
 from placet.losses import LOSSES
 from placet.metrics import ndcg
 from placet.optim import ConvergenceWarning
@@ -64,7 +65,7 @@ def heavier(data, factor):
 
 
 def objective(loss, data=TRAIN, standardize=True, l2=0.1, **params):
-    return PenalizedLoss(data.X, data.lists(), loss, l2, standardize, LOSSES[loss].training_parameters(params, 1e-12))
+    return PenalizedLoss(data, loss, l2, standardize, LOSSES[loss].training_parameters(params, 1e-12))
 
 
 @pytest.mark.parametrize("loss", EXACT)
@@ -168,7 +169,7 @@ def test_products_run_in_the_type_of_the_table():
 
 def test_no_order_of_rows_copies_the_table():
     f = objective("pmop-fd")
-    assert f.X is TRAIN.X
+    assert f.parts.data.X is TRAIN.X
     order = np.lexsort((-TRAIN.grade, TRAIN.query))
     assert (order != np.arange(len(order))).any()
     in_order = objective("pmop-fd", Queries(TRAIN.X[order], TRAIN.grade[order], TRAIN.offsets))
@@ -180,7 +181,7 @@ def test_part_of_the_queries_is_the_objective_of_these_alone():
     f, some = objective("davidson"), np.array([1, 4, 7])
     x = f.start + 0.2
     alone = objective("davidson", TRAIN[some])
-    alone.shift, alone.scale = f.shift, f.scale
+    alone.parts.data.unknowns = f.unknowns
     for a, b in zip(f.part(some)(x), alone(x)):
         assert_allclose(a, b, rtol=1e-10)
 
@@ -235,7 +236,7 @@ def test_second_order_features_are_those_that_correlate(dtype):
         for a, b in itertools.combinations_with_replacement(range(5), 2)
         if pearson(z[:, a] * z[:, b], grade) > 0.15
     ]
-    chosen = Products.select(X, grade, 0.15)
+    chosen = Products.select(OnePart(Queries(X, grade, [0, 500])), 0.15)
     assert [tuple(pair) for pair in chosen.pairs] == expected
     assert {(0, 1), (0, 3)} <= set(expected)  # one falls with the grade
     table = chosen.table(X)

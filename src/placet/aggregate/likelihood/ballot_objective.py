@@ -29,7 +29,7 @@ from placet.aggregate.result.control_effects import Controls
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Parts, Rankings
 from placet.data.arrays import Floats, Ints, Names
-from placet.data.parts import OnePart
+from placet.data.parts import as_parts
 from placet.losses import LOSSES
 
 Map = Callable[[Floats], Floats]
@@ -77,7 +77,7 @@ class Ballots:
         prior: float | None,
         existence: str | None = None,
     ):
-        self.data = data if isinstance(data, Parts) else OnePart(data)
+        self.data = as_parts(data)
         self.weight_of = partial(given_weight, weight) if isinstance(weight, np.ndarray) else weight
         self.n = self.n_items = data.n_items
         self.loss, self.existence = loss, existence

@@ -2,6 +2,8 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -10,14 +12,16 @@ from placet.data import DataError, Parts, Queries
 from placet.data.arrays import Floats
 from placet.data.engines.checkpoints import write_checkpoint
 from placet.data.engines.serial import EngineError
+from placet.data.parts import as_parts
 from placet.losses import LOSSES
+from placet.metrics import evaluate_parts
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
-from placet.rank.feature_tables import Products, SideBySide, times
-from placet.rank.linear import linear_in_parts
+from placet.rank.feature_tables import Columns, Products, times
 from placet.rank.linear.initial_weights import start_weights
 from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.rank.monotone import directions
 from placet.rank.onnx_export import OnnxGraph
+from placet.rank.query_rows import mean_defined
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.saving.fitted_state import Array, Learned, Number, holds
 from placet.rank.validation import Best
@@ -140,43 +144,27 @@ class LinearRanker(Ranker):
         params = self._loss_record().training_parameters(self.loss_params, self.tol)
         self.pairs_, self.mean_, self.scale_ = np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0)
         if self.second_order is not None:
-            if isinstance(queries, Parts):
-                chosen = linear_in_parts.select_products(queries, self.second_order)
-            else:
-                chosen = Products.select(queries.X, queries.grade, self.second_order)
+            chosen = Products.select(as_parts(queries), self.second_order)
             self.pairs_, self.mean_, self.scale_ = chosen.pairs, chosen.mean, chosen.scale
         n_columns = self.n_features_in_ + len(self.pairs_)
-        n_queries = queries.n_lists if isinstance(queries, Parts) else len(queries)
-        if isinstance(queries, Parts):
-            objective: PenalizedLoss = self._parts_objective(queries, params)
-        else:
-            X = self._table(queries.X)
-            X = X if self._control is None else SideBySide(X, self._control[0])
-            of_controls = None
-            if self._control is not None and self.control_l2 is not None:
-                of_controls = np.full(self._control[0].shape[1], float(self.control_l2))
-            objective = PenalizedLoss(X, queries.lists(), self.loss, self.l2, self.standardize, params, of_controls)
+        objective = self._objective(queries, params)
+        unknowns = objective.unknowns
         if self._start is not None:
             weights, constant, learned = start_weights(self._start, n_columns)
             known = getattr(self._start, "controls_", {})
             effects = [known.get(name, 0.0) for name in self._control_names()]
-            objective.start = objective.at_weights(np.append(weights, effects), constant, learned)
-        if isinstance(valid, Parts):
-            scorer = lambda x: (objective.raw_weights(x)[0], 0.0, self._products())  # noqa: E731
-            judge: Any = lambda x: linear_in_parts.mean_metric(valid, self._metric(), *scorer(x))  # noqa: E731
-        else:
-            held_out = None if valid is None else self._table(valid.X)
-            judge = self._judge(valid, lambda x: times(held_out, objective.raw_weights(x)[0][:n_columns]))
+            objective.start = unknowns.at_weights(np.append(weights, effects), constant, learned)
+        judge = self._judge_weights(valid, lambda x: unknowns.raw_weights(x)[0][:n_columns])
         best = self._keep_best(judge, self.max_iter, thin=True, copy=np.copy)
         fit: Fit | None = None
         with best, self._checkpoint(best, objective):
-            fit = self._solve(objective, n_queries, best)
+            fit = self._solve(objective, len(queries), best)  # counted for batches: in memory only
             best.consider(fit.x)
         x = best.state
-        weights, self.intercept_ = objective.raw_weights(x)
+        weights, self.intercept_ = unknowns.raw_weights(x)
         self.coef_ = weights[:n_columns]
         self.controls_ = dict(zip(self._control_names(), weights[n_columns:].tolist()))
-        self.learned_ = objective.learned_at(x)
+        self.learned_ = unknowns.learned_at(x)
         self.fit_summary_ = {
             "converged": fit is not None and fit.converged,
             "n_iter": best.steps if fit is None else fit.n_iter,
@@ -185,15 +173,31 @@ class LinearRanker(Ranker):
             **best.summary(),
         }
 
-    def _parts_objective(self, parts: Parts, params: Mapping[str, Any]) -> PenalizedLoss:
+    def _objective(self, queries: Queries | Parts, params: Mapping[str, Any]) -> PenalizedLoss:
         record = self._loss_record()
-        if self.solver == "sgd" or record.reweights or record.samples:
+        if isinstance(queries, Parts) and (self.solver == "sgd" or record.reweights or record.samples):
             able = [name for name, loss in LOSSES.items() if not (loss.samples or loss.reweights)]
             raise ValueError(
                 f"solver={self.solver!r} with loss={self.loss!r} draws or reweights lists and does not work on parts; "
                 f"use 'lbfgs' or 'newton' with one of {able}, or load all queries (parts.load()) where they fit"
             )
-        return linear_in_parts.PartsObjective(parts, self.loss, self.l2, self.standardize, params, self._products())
+        columns, of_controls = self._columns(), None
+        if self._control is not None:
+            columns = replace(columns, control=self._control[0])
+            if self.control_l2 is not None:
+                of_controls = np.full(self._control[0].shape[1], float(self.control_l2))
+        return PenalizedLoss(queries, self.loss, self.l2, self.standardize, params, columns, of_controls)
+
+    def _judge_weights(
+        self, valid: Queries | Parts | None, weights: Callable[[Floats], Floats]
+    ) -> Callable[[Floats], float] | None:
+        """x -> mean metric on the validation set of the scores with ``weights(x)``."""
+        columns = self._columns()
+        if isinstance(valid, Parts):
+            scores = lambda x: partial(_scores_with, columns, weights(x))  # noqa: E731
+            return lambda x: mean_defined(*evaluate_parts([self._metric()], scores(x), valid).values())
+        table = None if valid is None else columns.table(valid)
+        return self._judge(valid, lambda x: times(table, weights(x)))
 
     @contextlib.contextmanager
     def _checkpoint(self, best: Best[Floats], objective: PenalizedLoss) -> Iterator[None]:
@@ -202,8 +206,8 @@ class LinearRanker(Ranker):
             yield
         except EngineError as error:
             if not best.empty:
-                weights, constant = objective.raw_weights(best.state)
-                found = {"constant": constant, "learned": objective.learned_at(best.state)}
+                weights, constant = objective.unknowns.raw_weights(best.state)
+                found = {"constant": constant, "learned": objective.unknowns.learned_at(best.state)}
                 write_checkpoint(error, "weights", {"weights": weights.tolist(), **found})
             raise
 
@@ -219,17 +223,17 @@ class LinearRanker(Ranker):
 
             steps: dict[str, Any] = {"learning_rate": self.learning_rate, "max_iter": self.max_iter}
             return sgd(estimate, start, method=self.step, rng=rng, callback=after, **steps)
-        if objective.bound.loss.reweights:
+        if objective.loss.reweights:
             return minimize_reweighted(
                 objective, start, after, tol=self.tol, max_iter=self.max_iter, bounds=self._box(len(start))
             )
         common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "relative": True, "callback": after}
         if self._start is not None:  # still relative to the gradient with all weights 0
-            first = float(np.abs(objective(objective.zero)[1]).max(initial=0.0)) or 1.0
+            first = float(np.abs(objective(objective.unknowns.zero)[1]).max(initial=0.0)) or 1.0
             common |= {"tol": self.tol * first, "relative": False}
         if self.solver == "newton":
             return newton(objective, by_products(objective.hvp), start, rel_tol=self.rel_tol, **common)
-        kinked = not objective.bound.loss.differentiable  # the gradient need not vanish at a kink
+        kinked = not objective.loss.differentiable  # the gradient need not vanish at a kink
         rel_tol = 1e-6 if self.rel_tol is None and kinked else self.rel_tol
         return lbfgs(objective, start, rel_tol=rel_tol, bounds=self._box(len(start)), **common)
 
@@ -259,16 +263,12 @@ class LinearRanker(Ranker):
     def _control_names(self) -> tuple[str, ...]:
         return () if self._control is None else self._control[1]
 
-    def _products(self) -> Products | None:
-        return Products(self.pairs_, self.mean_, self.scale_) if len(self.pairs_) else None
-
-    def _table(self, X: Any) -> Any:
-        """The features with the chosen products, if any."""
-        return Products(self.pairs_, self.mean_, self.scale_).table(X) if len(self.pairs_) else X
+    def _columns(self) -> Columns:
+        """The features and the chosen products, if any."""
+        return Columns(Products(self.pairs_, self.mean_, self.scale_) if len(self.pairs_) else None)
 
     def _scores(self, queries: Queries) -> Floats:
-        X = queries.X
-        s = times(self._table(X), self.coef_)
+        s = times(self._columns().table(queries), self.coef_)
         s += self.intercept_
         bad = ~np.isfinite(s)
         if bad.any():
@@ -280,7 +280,7 @@ class LinearRanker(Ranker):
 
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
         """Why row i is above row j: the contributions of the columns to s_i - s_j, which sum to it, largest first."""
-        rows = self._table(two_rows(self, X, i, j))
+        rows = self._columns().of(two_rows(self, X, i, j))
         pair = rows.dense() if len(self.pairs_) else rows
         names = list(self.features_ if self.features_ is not None else range(self.n_features_in_))
         names += [(names[a], names[b]) for a, b in self.pairs_]
@@ -316,6 +316,10 @@ class LinearRanker(Ranker):
             raise ValueError("monotone belongs to solver='lbfgs', without second_order")
 
 
+def _scores_with(columns: Columns, w: Floats, queries: Queries) -> Floats:
+    return times(columns.table(queries), w)
+
+
 def minimize_reweighted(
     objective: PenalizedLoss,
     x: Floats,
@@ -331,12 +335,12 @@ def minimize_reweighted(
     no unknown changes by more than ``SETTLED`` times the largest, or after ``ROUNDS``, since ranks that keep swapping
     have no fixed point.  At the start, where all rows tie, a pair has its mean weight over all orders.
     """
-    objective.bound.hold(objective.scores(x))
+    objective.hold(x)
     unit = float(np.abs(objective(x)[1]).max(initial=0.0)) or 1.0
     steps, done, settled = 0, 0, False
     while done < ROUNDS and not settled:
         done += 1
-        objective.bound.hold(objective.scores(x))
+        objective.hold(x)
         fit = lbfgs(
             objective, x, tol=tol * unit, max_iter=max(max_iter - steps, 1), rel_tol=1e-6, bounds=bounds, callback=after
         )
@@ -344,6 +348,6 @@ def minimize_reweighted(
         settled = moved <= SETTLED * float(np.abs(x).max(initial=0.0))
         if not fit.converged or steps >= max_iter:
             break
-    objective.bound.hold(None)
+    objective.release()
     message = f"the weights of pairs {'settled' if settled else 'still move'} after {done} rounds; {fit.message}"
     return Fit(x, fit.value, fit.grad_norm, steps, settled and fit.converged, message)

@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, hold_out
-from placet.losses import Bound
 from placet.losses.bregman import PSI
 from placet.optim import ConvergenceWarning, lbfgs
 from placet.rank.feature_tables import times
@@ -287,9 +286,9 @@ class Path:
     """Linear weights for a sequence of alpha, each warm-started from the nearest previous alpha."""
 
     def __init__(self, queries: Queries, psi: Sequence[str], l2: float, beta: float, tol: float, max_iter: int) -> None:
-        self.tol, self.max_iter, self.lists = tol, max_iter, queries.lists()
+        self.tol, self.max_iter = tol, max_iter
         self.params: dict[str, Any] = {"psi": tuple(psi), "beta": beta}
-        self.objective = PenalizedLoss(queries.X, self.lists, "bregman", l2, True, self.params)
+        self.objective = PenalizedLoss(queries, "bregman", l2, True, self.params)
         self.points: list[tuple[Floats, Floats]] = []
 
     def nearest(self, alpha: Floats) -> Floats:
@@ -302,11 +301,11 @@ class Path:
 
     def at(self, alpha: Floats) -> tuple[Floats, float]:
         """Weights and constant that minimize the surrogate for alpha."""
-        self.objective.bind(Bound("bregman", self.lists, {**self.params, "alpha": alpha}))
-        unit = float(np.abs(self.objective(self.objective.start)[1]).max(initial=0.0)) or 1.0  # not at a warm start
+        objective = self.objective.with_parameters({**self.params, "alpha": alpha})
+        unit = float(np.abs(objective(objective.start)[1]).max(initial=0.0)) or 1.0  # not at a warm start
         steps: dict[str, Any] = {"tol": self.tol * unit, "max_iter": self.max_iter, "rel_tol": 1e-7}
         with warnings.catch_warnings():  # a fit that has not converged is still evaluated by its metric
             warnings.simplefilter("ignore", ConvergenceWarning)
-            x = lbfgs(self.objective, self.nearest(alpha), **steps).x
+            x = lbfgs(objective, self.nearest(alpha), **steps).x
         self.points.append((alpha, x))
-        return self.objective.raw_weights(x)
+        return objective.unknowns.raw_weights(x)
