@@ -25,7 +25,7 @@ def summary(values: ArrayLike) -> MeanSummary:
     """Mean and standard error (sample deviation over sqrt n) of the values that are not NaN.
 
     >>> summary([1.0, 0.0, float("nan")])
-    Summary(mean=0.5, stderr=0.5, n_lists=2, n_undefined=1)
+    MeanSummary(mean=0.5, stderr=0.5, n_lists=2, n_undefined=1)
     """
     values = _column(values, "values")
     defined = values[~np.isnan(values)]
