@@ -122,3 +122,22 @@ def test_data_come_first_then_the_method(words):
     for name in ("consensus",):
         first = parameters(next(node for _, node in functions() if node.name == name))
         assert tuple(first[:2]) == words
+
+
+def test_one_name_is_one_thing():
+    """No class or alias of types is defined twice; constants in capitals may be, each in its own module."""
+    homes: dict[str, list[str]] = {}
+    for path in ROOT.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                names = [node.name]
+            elif isinstance(node, ast.Assign):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            elif isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
+                names = [node.target.id]
+            else:
+                continue
+            for name in names:
+                if name[0].isupper() and not name.isupper():
+                    homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

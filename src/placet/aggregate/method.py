@@ -17,7 +17,7 @@ from placet.data import Comparisons, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.parameters import check_parameters
 
-Kind = Literal["model", "rule", "score method"]
+MethodKind = Literal["model", "rule", "score method"]
 Takes = Literal["votes", "ballots", "scores"]
 VoterLaw = Literal["pairs", "orders", "partitions", "distances"]
 
@@ -73,7 +73,7 @@ class Method:
     words: str
     home: str | Callable[..., Any]
     reference: str
-    kind: Kind = "rule"
+    kind: MethodKind = "rule"
     takes: tuple[Takes, ...] = ("ballots",)
     law: VoterLaw | None = None
     shares_agents: bool = False

@@ -12,10 +12,10 @@ from placet.data.queries import Queries
 from placet.data.rankings import Rankings
 from placet.data.scores import Scores
 
-Kind = TypeVar("Kind", Rankings, Comparisons, Queries, Scores)
+JoinedData = TypeVar("JoinedData", Rankings, Comparisons, Queries, Scores)
 
 
-def concat(parts: Iterable[Kind]) -> Kind:
+def concat(parts: Iterable[JoinedData]) -> JoinedData:
     """Concatenate ballots, comparisons, queries or score tables in order.
 
     Items, agents, instances and tasks are matched by name, in order of first appearance.  A query belongs to one part:
@@ -34,7 +34,7 @@ def concat(parts: Iterable[Kind]) -> Kind:
     if len(kinds) > 1 or not kinds <= set(_JOIN):
         names = " and ".join(sorted(kind.__name__ for kind in kinds))
         raise TypeError(f"{names} cannot be put together; give all rankings, comparisons, queries or scores")
-    return given[0] if len(given) == 1 else cast(Kind, _JOIN[kinds.pop()](given))
+    return given[0] if len(given) == 1 else cast(JoinedData, _JOIN[kinds.pop()](given))
 
 
 def _join_rankings(parts: list[Rankings]) -> Rankings:

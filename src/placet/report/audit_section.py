@@ -12,7 +12,7 @@ from placet.axioms import Audit, AuditSet, audit
 from placet.axioms.findings import Finding
 from placet.axioms.sentences import MEANING, capitalize
 from placet.data import Comparisons, Rankings
-from placet.report.figures import TEMPLATES, Block, Figure, Sentence, TableColumn, sentences
+from placet.report.figures import TEMPLATES, Figure, PageBlock, Sentence, TableColumn, sentences
 
 MOST_AUDITED = 500
 
@@ -49,7 +49,7 @@ class AuditTable(Figure):
     )
 
 
-def audit_one(c: Consensus, data: object) -> list[Block]:
+def audit_one(c: Consensus, data: object) -> list[PageBlock]:
     """Which axioms the ranking satisfies and violates on these ballots or votes."""
     if c.method not in METHODS or not isinstance(data, Rankings | Comparisons) or not 2 <= len(c.items) <= MOST_AUDITED:
         return []
@@ -62,7 +62,7 @@ def audit_one(c: Consensus, data: object) -> list[Block]:
     return [audit_table([one for one in found if not (model and one.check == "universality")], c.items)]
 
 
-def audit_many(shown: Mapping[Hashable, Consensus], data: Rankings) -> list[Block]:
+def audit_many(shown: Mapping[Hashable, Consensus], data: Rankings) -> list[PageBlock]:
     """Which axioms the rankings of the instances shown satisfy and violate, summarized."""
     audits = {}
     for name, part in split(data):

@@ -36,10 +36,10 @@ class Figure:
     left_out: str = ""
 
 
-Block = str | Figure
+PageBlock = str | Figure
 """A part of a section: a paragraph, or a figure."""
 
-Sections = list[tuple[str, Sequence[Block]]]
+Sections = list[tuple[str, Sequence[PageBlock]]]
 """Headings and what stands below them; a section without blocks is omitted."""
 
 
@@ -54,7 +54,7 @@ Cell = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table(Figure):
+class TableFigure(Figure):
     """Rows of texts.  A pair in a column of numbers is a number and a remark; a tuple elsewhere is a `Sentence`."""
 
     template = f"{TEMPLATES}/table.html"

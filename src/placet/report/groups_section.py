@@ -4,7 +4,7 @@ import numpy as np
 
 from placet.aggregate import Groups
 from placet.io.output.numbers import number, with_decimals
-from placet.report.figures import Block, Lead, Table, TableColumn
+from placet.report.figures import Lead, PageBlock, TableColumn, TableFigure
 
 BINS = (0.5, 0.7, 0.9, 0.99)
 """Thresholds on the probability of a voter's likeliest group at which voters are counted."""
@@ -17,7 +17,7 @@ def groups_lead(found: Groups) -> Lead:
     return Lead((f"{len(found):,} groups of voters",), (f" among {voters}; {certainty}",))
 
 
-def groups_blocks(found: Groups) -> list[Block]:
+def groups_blocks(found: Groups) -> list[PageBlock]:
     """Shares with standard errors, the best items of each group, the certainty of memberships, and what was tried."""
     words = (
         "Each voter belongs to one of the groups, with a probability that follows from what it said; groups are "
@@ -26,7 +26,7 @@ def groups_blocks(found: Groups) -> list[Block]:
     return [words, _shares(found), _certainty_text(found), *_attempts(found)]
 
 
-def _shares(found: Groups) -> Table:
+def _shares(found: Groups) -> TableFigure:
     rows = []
     for row in found.summary():
         error = "" if row["share_stderr"] is None else f"± {row['share_stderr']:.1%}"
@@ -34,7 +34,7 @@ def _shares(found: Groups) -> Table:
         rows.append((str(row["group"]), f"{row['share']:.1%}", error, voters, ("", str(row["first"]))))
     columns = [TableColumn("group"), TableColumn("share", "", "num"), TableColumn("±", "", "num soft")]
     columns += [TableColumn("voters most likely in it", "", "num"), TableColumn("first")]
-    return Table(label="Groups of voters", columns=columns, rows=rows)
+    return TableFigure(label="Groups of voters", columns=columns, rows=rows)
 
 
 def _certainty_text(found: Groups) -> str:
@@ -44,7 +44,7 @@ def _certainty_text(found: Groups) -> str:
     return f"Voters by the probability of their likeliest group: {', '.join(parts)}."
 
 
-def _attempts(found: Groups) -> list[Block]:
+def _attempts(found: Groups) -> list[PageBlock]:
     if not found.tried:
         return []
     rows = []
@@ -55,4 +55,4 @@ def _attempts(found: Groups) -> list[Block]:
     heads = ("log likelihood", "BIC (lower is better)", "held out, per voter")
     columns = [TableColumn("groups"), *(TableColumn(text, "", "num") for text in heads)]
     label = "Numbers of groups that were tried"
-    return [f"{label}:", Table(label=label, columns=columns, rows=rows)]
+    return [f"{label}:", TableFigure(label=label, columns=columns, rows=rows)]

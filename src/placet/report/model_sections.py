@@ -11,14 +11,14 @@ from placet.aggregate.result.control_effects import Controls
 from placet.aggregate.result.history import History
 from placet.aggregate.result.rater_parameters import Raters
 from placet.io.output.numbers import decimals_of, each_with_decimals, number, with_error
-from placet.report.figures import TEMPLATES, Block, Figure, Table, TableColumn
+from placet.report.figures import TEMPLATES, Figure, PageBlock, TableColumn, TableFigure
 
 MOST_RATERS = 5000
 MOST_LINES, POINTS_OF_A_LINE = 8, 80
 HUES = (210, 20, 140, 280, 45, 330, 180, 100)
 
 
-def controls_blocks(found: Controls) -> list[Block]:
+def controls_blocks(found: Controls) -> list[PageBlock]:
     """The effects of controls, with standard errors and in Elo points."""
     rows = []
     for row in found.to_frame().iter_rows(named=True):
@@ -30,10 +30,10 @@ def controls_blocks(found: Controls) -> list[Block]:
     )
     columns = [TableColumn("control"), TableColumn("effect of one unit", "", "num"), TableColumn("±", "", "num soft")]
     columns += [TableColumn(text, "", "num") for text in ("in Elo points", "typical size", "its worth")]
-    return [words, Table(label="Controls", columns=columns, rows=rows)]
+    return [words, TableFigure(label="Controls", columns=columns, rows=rows)]
 
 
-def raters_blocks(found: Raters) -> list[Block]:
+def raters_blocks(found: Raters) -> list[PageBlock]:
     """A table of raters: votes, sharpness, tie rate, side bias and a description, most votes first."""
     frame = found.to_frame()
     heads = {"sharpness": "sharpness", "side": "side", "tie_rate": "ties between equals"}
@@ -50,7 +50,7 @@ def raters_blocks(found: Raters) -> list[Block]:
     columns = [TableColumn("rater", "text"), TableColumn(found.unit, "down", "num")]
     columns += [TableColumn(heads[name], "down", "num") for name in shown] + [TableColumn("remark", "text")]
     cut = f"{MOST_RATERS:,} of {len(frame):,} raters are listed." if len(frame) > MOST_RATERS else ""
-    return [words, Table(label="The voters", columns=columns, rows=rows, left_out=cut)]
+    return [words, TableFigure(label="The voters", columns=columns, rows=rows, left_out=cut)]
 
 
 class HistoryLine(NamedTuple):
@@ -72,7 +72,7 @@ class HistoryChart(Figure):
     values: Sequence[tuple[int, str]]
 
 
-def history_blocks(c: Consensus, history: History) -> list[Block]:
+def history_blocks(c: Consensus, history: History) -> list[PageBlock]:
     """Line chart of the best items' scores over time; empty if the scores are constant."""
     chart = history_chart(c, history)
     if chart is None:

@@ -15,15 +15,15 @@ from placet.report.audit_section import audit_many, audit_one
 from placet.report.data_words import amount, data_facts
 from placet.report.document import Origin, document, write_page
 from placet.report.figures import (
-    Block,
     Cell,
     Facts,
     Lead,
     Notes,
+    PageBlock,
     Sections,
     Sentence,
-    Table,
     TableColumn,
+    TableFigure,
     best_of,
     listed,
     rank_strips,
@@ -135,12 +135,12 @@ def _instances_lead(found: ConsensusSet) -> Lead:
     return Lead((f"{len(found):,} instances",), (f" with {items:,} items, each ranked on its own.",))
 
 
-def _winners(found: ConsensusSet) -> Table:
+def _winners(found: ConsensusSet) -> TableFigure:
     """The item that comes first in each instance."""
     rows = [(str(name), f"{len(c.items):,}", _first(c)[0]) for name, c in list(found.items())[:MOST_LISTED]]
     columns = [TableColumn("instance", "text"), TableColumn("items", "down", "num"), TableColumn("first", "text")]
     cut = f"{MOST_LISTED:,} of {len(found):,} instances are listed." if len(found) > MOST_LISTED else ""
-    return Table(label="Instances", columns=columns, rows=rows, left_out=cut)
+    return TableFigure(label="Instances", columns=columns, rows=rows, left_out=cut)
 
 
 def _first(c: Consensus) -> tuple[Sentence, bool]:
@@ -174,7 +174,7 @@ def _lead(c: Consensus, evidence: str, level: float) -> Lead:
     return Lead(best, (f" {verb} among {items}, from {evidence}.{sure}",))
 
 
-def _wins(c: Consensus) -> list[Block]:
+def _wins(c: Consensus) -> list[PageBlock]:
     if c.win is None or len(c.items) < 2:
         return []
     chosen = c.order[:MOST_CELLS]
@@ -183,14 +183,14 @@ def _wins(c: Consensus) -> list[Block]:
     return [wins([c.items[k] for k in chosen], matrix, label, best_of(len(c.items), MOST_CELLS))]
 
 
-def _ranks(c: Consensus) -> list[Block]:
+def _ranks(c: Consensus) -> list[PageBlock]:
     if c.stderr is None or not 2 <= len(c.items) <= MOST_ROWS:
         return []
     words = "The darker a rank, the more probable; ranks of less than 0.5% are left out."
     return [words, rank_strips([c.items[k] for k in c.order], c.rank_probabilities()[c.order])]
 
 
-def _agents(c: Consensus) -> list[Block]:
+def _agents(c: Consensus) -> list[PageBlock]:
     """What the model found about the voters."""
     if c.agents is not None:
         return raters_blocks(c.agents)
@@ -203,14 +203,17 @@ def _agents(c: Consensus) -> list[Block]:
     words = "Adherence: how closely each voter follows the consensus; a voter near 0 votes at random."
     columns = [TableColumn("voter", "text"), TableColumn("adherence", "down", "num")]
     rows = list(zip(map(str, names), texts))
-    return [words, Table(label="The voters", columns=columns, rows=rows, left_out=best_of(len(adherence), MOST_LISTED))]
+    return [
+        words,
+        TableFigure(label="The voters", columns=columns, rows=rows, left_out=best_of(len(adherence), MOST_LISTED)),
+    ]
 
 
-def _notes(notes: Sequence[str], names: Sequence[Hashable] = ()) -> list[Block]:
+def _notes(notes: Sequence[str], names: Sequence[Hashable] = ()) -> list[PageBlock]:
     return [Notes(notes=sentences(notes, names))] if notes else []
 
 
-def _count(c: Consensus) -> list[Block]:
+def _count(c: Consensus) -> list[PageBlock]:
     """The rounds of a count: a row per item, a column per round, up to the round in which the item is eliminated."""
     record = c.record
     if record is None or not record.counts:
@@ -228,10 +231,10 @@ def _count(c: Consensus) -> list[Block]:
     words += [f"The first of {record.ways} ways of breaking ties."] if record.ways > 1 else []
     heads = [TableColumn(f"round {k + 1}", "", "num") for k in range(len(rounds))]
     columns, cut = [TableColumn("item"), *heads, TableColumn("end")], best_of(len(c.items), MOST_CELLS)
-    return [" ".join(words), Table(label="The count", columns=columns, rows=rows, left_out=cut)]
+    return [" ".join(words), TableFigure(label="The count", columns=columns, rows=rows, left_out=cut)]
 
 
-def _method(c: Consensus | ConsensusSet) -> list[Block]:
+def _method(c: Consensus | ConsensusSet) -> list[PageBlock]:
     """What the method does, without jargon, its non-default settings, and how the answer was computed."""
     record = record_of(c.method)
     usual = record.parameters if c.method in METHODS else {}

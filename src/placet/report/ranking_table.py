@@ -10,7 +10,7 @@ from placet.aggregate import Consensus
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data.arrays import Floats, Ints
 from placet.io.output.numbers import aligned_numbers, counts, decimals_for, decimals_of, each_with_decimals
-from placet.report.figures import TEMPLATES, Block, Figure, TableColumn, best_of
+from placet.report.figures import TEMPLATES, Figure, PageBlock, TableColumn, best_of
 
 
 class Standing(NamedTuple):
@@ -42,7 +42,7 @@ class RankingTable(Figure):
     last: float
 
 
-def ranking_blocks(c: Consensus, level: float, most: int, label: str = "Ranking") -> list[Block]:
+def ranking_blocks(c: Consensus, level: float, most: int, label: str = "Ranking") -> list[PageBlock]:
     """The best ``most`` items, below the words that explain the table; empty without items."""
     if not len(c.items):
         return []

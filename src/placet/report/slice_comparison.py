@@ -9,7 +9,7 @@ from placet.aggregate.method_table import record_of
 from placet.aggregate.result.slices import compare_slices
 from placet.io.output.numbers import number
 from placet.report.document import Origin, document, write_page
-from placet.report.figures import Block, Cell, Lead, Notes, Sections, Table, TableColumn
+from placet.report.figures import Cell, Lead, Notes, PageBlock, Sections, TableColumn, TableFigure
 
 MOST_ROWS = 5000
 MOST_SLICES = 30
@@ -46,7 +46,7 @@ def _lead(found: ConsensusSet, frame: Any, level: float) -> Lead:
     return Lead((who,), (start, by, f" beyond chance ({level:.0%}, all items at once)."))
 
 
-def _ranks(found: ConsensusSet, frame: Any, level: float, label: str) -> list[Block]:
+def _ranks(found: ConsensusSet, frame: Any, level: float, label: str) -> list[PageBlock]:
     """The rank of every item in every slice, and whether they differ."""
     shown = list(found)[:MOST_SLICES]
     places = {name: {str(item): k for k, item in enumerate(found[name].items)} for name in shown}
@@ -60,7 +60,7 @@ def _ranks(found: ConsensusSet, frame: Any, level: float, label: str) -> list[Bl
     )
     cut = [f"The first {MOST_ROWS:,} of {len(frame):,} items are shown."] if len(frame) > MOST_ROWS else []
     cut += [f"The first {MOST_SLICES} of {len(found):,} slices are shown."] if len(found) > MOST_SLICES else []
-    return [words, Table(label=label, columns=columns, rows=rows, left_out=" ".join(cut))]
+    return [words, TableFigure(label=label, columns=columns, rows=rows, left_out=" ".join(cut))]
 
 
 def _row(
@@ -86,7 +86,7 @@ def _place(board: Consensus, k: int | None, level: float) -> Cell:
     return str(board.ranks[k]), f"({low[k]}–{high[k]})" if low[k] < high[k] else ""
 
 
-def _slices(found: ConsensusSet) -> Table:
+def _slices(found: ConsensusSet) -> TableFigure:
     """A table of the slices: items, support and winner."""
     rows: list[list[Cell]] = []
     for name, board in found.items():
@@ -95,4 +95,4 @@ def _slices(found: ConsensusSet) -> Table:
         rows.append([str(name), f"{len(board.items):,}", support, first])
     columns = [TableColumn("slice", "text"), TableColumn("items", "down", "num")]
     columns += [TableColumn("mean support of an item", "down", "num"), TableColumn("first", "text")]
-    return Table(label="Slices", columns=columns, rows=rows)
+    return TableFigure(label="Slices", columns=columns, rows=rows)

@@ -30,7 +30,7 @@ from placet.data.errors import one_of
 from placet.data.parameters import Estimator
 from placet.threads import algebra_threads
 
-Criterion = Literal["bic", "valid"]
+GroupCriterion = Literal["bic", "valid"]
 MOST_REFITS = 10
 FOLDS = 5
 WORSE_IN_A_ROW = 2
@@ -76,7 +76,7 @@ class Mixture(Estimator):
         model: Any = "plackett-luce",
         k: Any = "auto",
         *,
-        criterion: Criterion = "bic",
+        criterion: GroupCriterion = "bic",
         most: int = 6,
         restarts: int = 8,
         max_iter: int = 1000,

@@ -21,7 +21,7 @@ MOST_BOARDS, ROWS_OF_MANY, MOST_AXES = 20, 10, 6
 LEVEL = 0.95
 
 
-class Board(NamedTuple):
+class ShownBoard(NamedTuple):
     """What a notebook shows: rows of ranks, name, whether it is stressed, the bar (start, width and tick in percent,
     and the place of zero if it is drawn), and the estimate."""
 
@@ -44,10 +44,10 @@ def html_tables(many: "ConsensusSet", level: float = LEVEL) -> str:
     return render(f"{TEMPLATES}/notebook_boards.html", said=repr(many), boards=boards, more=more)
 
 
-def _board(c: "Consensus", level: float, most: int) -> Board:
+def _board(c: "Consensus", level: float, most: int) -> ShownBoard:
     chosen = c.order[:most]
     if not len(chosen):
-        return Board(repr(c), (), (), c.notes)
+        return ShownBoard(repr(c), (), (), c.notes)
     known = c.stderr is not None
     low, high = c.interval(level) if known else (c.scores, c.scores)
     best, worst = c.rank_interval(level) if known else (c.ranks, c.ranks)
@@ -60,7 +60,7 @@ def _board(c: "Consensus", level: float, most: int) -> Board:
         rows.append((f"{c.ranks[k]}{span}", str(c.items[k]), False, mark, text))
     more = f", the best {most} of {len(c.items):,} items" if len(c.items) > most else ""
     caption = f"{c.method}{more}" + (f"; bars are {level:.0%} intervals" if known else "")
-    return Board(caption, ("rank", "item", "", "score"), rows, c.notes)
+    return ShownBoard(caption, ("rank", "item", "", "score"), rows, c.notes)
 
 
 def html_changes(d: "Difference", most: int = MOST_ROWS) -> str:
@@ -80,7 +80,7 @@ def html_changes(d: "Difference", most: int = MOST_ROWS) -> str:
         rows.append((ranks, str(row["item"]), bool(row["beyond_chance"]), mark, text))
     caption = f"changes, with {d.level:.0%} intervals; bold: beyond chance"
     return render(
-        f"{TEMPLATES}/notebook_board.html", board=Board(caption, ("ranks", "item", "", "change"), rows, d.notes)
+        f"{TEMPLATES}/notebook_board.html", board=ShownBoard(caption, ("ranks", "item", "", "change"), rows, d.notes)
     )
 
 

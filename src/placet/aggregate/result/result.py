@@ -146,7 +146,7 @@ class Consensus:
         return uncertainty.score_interval(self.scores, self.stderr, self.draws, level)
 
     def rank_interval(
-        self, level: float = 0.95, kind: separation.Kind = "simultaneous", *, random_state: int = 0
+        self, level: float = 0.95, kind: separation.RankSetKind = "simultaneous", *, random_state: int = 0
     ) -> tuple[Ints, Ints]:
         """Best and worst rank of each item.
 

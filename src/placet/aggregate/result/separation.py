@@ -23,7 +23,7 @@ from placet.stats import tiers as tiers
 from placet.threads import map_ordered
 
 Separated = NDArray[np.bool_]
-Kind = Literal["simultaneous", "marginal", "simulated"]
+RankSetKind = Literal["simultaneous", "marginal", "simulated"]
 
 MOST_JOINT = 1000
 """Largest number of items for which critical values come from draws of all differences; beyond, Holm's correction."""

@@ -102,7 +102,7 @@ Relations = Annotated[
     typer.Option("--relation", help="name=FILE: similarity, links or sitemap of documents named by #docid."),
 ]
 
-OnError = Literal["raise", "skip"]
+OnErrorChoice = Literal["raise", "skip"]
 _COLUMNS = {
     "a": "Column of one side of a vote.",
     "b": "Column of the other side.",
@@ -126,7 +126,7 @@ READING = {
     **{name: (Annotated[str, _panel(f"--{name}", help=help)], "") for name, help in _COLUMNS.items()},
     "on_error": (
         Annotated[
-            OnError,
+            OnErrorChoice,
             _panel("--on-error", help="Stop at the first bad row (raise), or skip bad rows and report how many."),
         ],
         "raise",

@@ -19,7 +19,7 @@ from placet.io.compression import COMPRESSED
 from placet.io.files import Source, layout_of, name_of, open_bytes, read_lines, write_lines
 from placet.io.sparse import sparse_text
 from placet.io.sparse.relations import read_relations
-from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Block, Buffers, DenseTable, Sparse
+from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Buffers, DenseTable, Sparse, TextBlock
 from placet.io.tables.tables import FileHead
 from placet.io.text import TEXT, OnError, Problems, format_number, parse_whole, quote
 from placet.kernels import interpreted
@@ -114,7 +114,7 @@ def read_document_names(source: Source) -> list[str | None]:
     return _document_names(_read(source, 1, MAX_FEATURES, False, False, np.float64, dense=False, comments=True)[0])
 
 
-def _document_names(parsed: list[Block]) -> list[str | None]:
+def _document_names(parsed: list[TextBlock]) -> list[str | None]:
     found = (_DOCID.search(text) for text in sparse_text.column(parsed, "comment").tolist())
     return [match.group(1) if match else None for match in found]
 
@@ -136,7 +136,7 @@ def _read(
     *,
     dense: bool,
     comments: bool = False,
-) -> tuple[list[Block], DenseTable]:
+) -> tuple[list[TextBlock], DenseTable]:
     """Parse all blocks of LETOR text, without raising errors for bad lines yet."""
     name = name_of(source)
     parse = partial(
@@ -149,7 +149,7 @@ def _read(
 
 def _parse(
     buffers: Buffers, *, name: str, base: int, limit: int, need_qid: bool, null: bool, dtype: DTypeLike, comments: bool
-) -> Block:
+) -> TextBlock:
     lines, colons = buffers.lines, buffers.colons
     grade, qid = buffers.array("grade", (lines,), np.float64), buffers.array("qid", (lines,), np.int64)
     token, bad = buffers.array("token", (lines, 4), np.int64), buffers.array("bad", (lines, 4), np.int64)
@@ -205,13 +205,15 @@ def _explain(buffers: Buffers, base: int, limit: int, line: int, kind: int, star
     return Bad(line, str(kind) + (":0" if parse_whole(index) == 0 else ""), text, way_out)
 
 
-def _query_names(parsed: list[Block]) -> NDArray[Any]:
+def _query_names(parsed: list[TextBlock]) -> NDArray[Any]:
     """The query of every row: integers, or text if any name in the file is not a whole number."""
     qid = sparse_text.column(parsed, "qid")
     return np.array([str(name) for name in qid.tolist()], dtype=object) if qid.dtype == object else qid
 
 
-def _query_numbers(group: Source | ArrayLike, line: NDArray[Any], parsed: list[Block], name: str) -> NDArray[np.int64]:
+def _query_numbers(
+    group: Source | ArrayLike, line: NDArray[Any], parsed: list[TextBlock], name: str
+) -> NDArray[np.int64]:
     """The query index of every row, from the sizes of consecutive queries; skipped lines count toward their query."""
     named = isinstance(group, str | os.PathLike) or hasattr(group, "read")
     sizes = read_sizes(cast(Source, group)) if named else np.asarray(group)
@@ -344,7 +346,7 @@ def read_letor_agg(source: Source, *, max_engines: int = 4096, on_error: OnError
     return LetorAgg(rankings, grouped.grade, grouped.offsets, grouped.qid, docs, grouped.X, grouped.row)
 
 
-def _ranks(parsed: list[Block], rows: int, engines: int, name: str) -> NDArray[np.float64]:
+def _ranks(parsed: list[TextBlock], rows: int, engines: int, name: str) -> NDArray[np.float64]:
     """Ranks (rows, engines), NaN where there is none."""
     if rows * engines > 1 << 28:
         raise DataError(

@@ -37,7 +37,7 @@ class Bad(NamedTuple):
 
 
 @dataclass
-class Block:
+class TextBlock:
     """Rows of one block: per-row ``columns`` (``line`` among them) and CSR values; ``index`` is None if every row is
     full.
     """
@@ -51,7 +51,7 @@ class Block:
     bad: list[Bad]
     slot: int | None = None  # its first row in the dense table, once its values have been moved there
 
-    def copy(self) -> "Block":
+    def copy(self) -> "TextBlock":
         """Move the arrays out of the buffers they were parsed into, so that these can be reused."""
         self.columns = {name: column.copy() for name, column in self.columns.items()}
         self.indptr = self.indptr.copy()
@@ -59,7 +59,7 @@ class Block:
         self.value = self.value if self.slot is not None else self.value.copy()
         return self
 
-    def drop(self, rows: set[int]) -> "Block":
+    def drop(self, rows: set[int]) -> "TextBlock":
         """The block without some of its rows."""
         keep = np.ones(len(self.indptr) - 1, bool)
         keep[list(rows)] = False
@@ -69,7 +69,7 @@ class Block:
         columns = {name: column[keep] for name, column in self.columns.items()}
         indptr = np.concatenate([[0], np.cumsum(size[keep])])
         index, value = self.index[values], self.value[values]
-        return Block(columns, indptr, index, value, int(index.max(initial=-1)), self.lines, self.bad)
+        return TextBlock(columns, indptr, index, value, int(index.max(initial=-1)), self.lines, self.bad)
 
 
 def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
@@ -157,7 +157,7 @@ class DenseTable:
         self.dtype = dtype
         self.X: NDArray[Any] | None = None
 
-    def reserve(self, buffers: Buffers, block: "Block") -> None:
+    def reserve(self, buffers: Buffers, block: "TextBlock") -> None:
         """Allocate rows for the whole text, estimated from its first block; pages are used only once written."""
         rows = len(block.indptr) - 1
         if self.size is None or block.index is not None or rows == 0 or block.top < 0:
@@ -168,7 +168,7 @@ class DenseTable:
         except MemoryError:
             return
 
-    def put(self, block: "Block", slot: int) -> None:
+    def put(self, block: "TextBlock", slot: int) -> None:
         """Move the values of a block of full rows into the rows from ``slot`` on, if the width matches and they fit."""
         rows = len(block.indptr) - 1
         if self.X is None or block.index is not None or slot + rows > len(self.X) or block.top + 1 != self.X.shape[1]:
@@ -176,7 +176,7 @@ class DenseTable:
         self.X[slot : slot + rows] = block.value.reshape(rows, -1)
         block.value, block.slot = self.X[slot : slot + rows].reshape(-1), slot
 
-    def take(self, blocks: "list[Block]") -> NDArray[Any] | None:
+    def take(self, blocks: "list[TextBlock]") -> NDArray[Any] | None:
         """The table, if all rows are in it; gaps left by blank and bad lines are closed."""
         if self.X is None or any(block.slot is None for block in blocks if len(block.indptr) > 1):
             return None
@@ -230,12 +230,12 @@ def plain_size(file: IO[bytes]) -> int | None:
     return size
 
 
-def parse_blocks(parse: Callable[[Buffers], Block], texts: Iterator[Buffers], table: DenseTable) -> list[Block]:
+def parse_blocks(parse: Callable[[Buffers], TextBlock], texts: Iterator[Buffers], table: DenseTable) -> list[TextBlock]:
     """Parse all blocks in several threads and return them in order; at most ``get_threads() + 1`` buffers are in use
     at a time.
     """
 
-    def one(buffers: Buffers) -> Block:
+    def one(buffers: Buffers) -> TextBlock:
         block = parse(buffers)
         table.put(block, buffers.slot)
         return block.copy()
@@ -249,7 +249,7 @@ def parse_blocks(parse: Callable[[Buffers], Block], texts: Iterator[Buffers], ta
     blocks = [block.copy()]
     n = get_threads()
     with ThreadPoolExecutor(n, thread_name_prefix="placet-io") as pool:
-        waiting: deque[Future[Block]] = deque()
+        waiting: deque[Future[TextBlock]] = deque()
         for buffers in texts:
             waiting.append(pool.submit(one, buffers))
             if len(waiting) > n:
@@ -267,7 +267,7 @@ def build_block(
     answer: tuple[int, int, int, int, int, bool, bool],
     base: int,
     dtype: DTypeLike,
-) -> Block:
+) -> TextBlock:
     """Make a block from the output of a kernel: reparse rare decimals exactly, sort columns, find repeated features."""
     rows, n_slow, _, lines, top, regular, unsorted = answer
     indptr, index, value = csr
@@ -287,7 +287,7 @@ def build_block(
             columns["grade"][row] = number
         else:
             value[at] = number
-    block = Block(columns, indptr, index[:nnz], value[:nnz], top, lines, bad)
+    block = TextBlock(columns, indptr, index[:nnz], value[:nnz], top, lines, bad)
     if unsorted:
         drop |= _sort_columns(block, base)
     if np.dtype(dtype) != np.float64:
@@ -311,7 +311,7 @@ def explain_pair(kind: int, token: str, low: int, high: int) -> str:
     return f"feature index {quote(index)[1:-1]} is not in {low}..{high}"
 
 
-def _overflows(block: Block, dtype: DTypeLike) -> set[int]:
+def _overflows(block: TextBlock, dtype: DTypeLike) -> set[int]:
     """Record and return the rows with a value that is finite in float64 but not in float32."""
     wide = np.flatnonzero(np.abs(block.value) > np.finfo(np.float32).max)
     rows = np.searchsorted(block.indptr, wide, side="right") - 1
@@ -321,7 +321,7 @@ def _overflows(block: Block, dtype: DTypeLike) -> set[int]:
     return set(rows.tolist())
 
 
-def _sort_columns(block: Block, base: int) -> set[int]:
+def _sort_columns(block: TextBlock, base: int) -> set[int]:
     """Sort the columns of every row in place; record and return the rows that have a column twice."""
     index, value = block.index, block.value
     assert index is not None
@@ -339,7 +339,7 @@ def _sort_columns(block: Block, base: int) -> set[int]:
     return found
 
 
-def report_bad_lines(blocks: list[Block], problems: Problems) -> None:
+def report_bad_lines(blocks: list[TextBlock], problems: Problems) -> None:
     """Add every bad line to ``problems``, numbered from 1 in the whole text; ``line`` columns are renumbered the same
     way.
     """
@@ -352,12 +352,12 @@ def report_bad_lines(blocks: list[Block], problems: Problems) -> None:
     problems.close()
 
 
-def column(blocks: list[Block], name: str) -> NDArray[Any]:
+def column(blocks: list[TextBlock], name: str) -> NDArray[Any]:
     """One per-row column, concatenated over all blocks."""
     return np.concatenate([block.columns[name] for block in blocks])
 
 
-def matrix(blocks: list[Block], n_features: int, sparse: Sparse, table: DenseTable) -> Any:
+def matrix(blocks: list[TextBlock], n_features: int, sparse: Sparse, table: DenseTable) -> Any:
     """All values as a dense table or as CSR; blocks are emptied along the way, so that little is in memory twice.
 
     ``sparse="auto"`` gives a dense table when at least a quarter of the cells are in the text.
@@ -391,7 +391,7 @@ def matrix(blocks: list[Block], n_features: int, sparse: Sparse, table: DenseTab
     return X
 
 
-def _csr(blocks: list[Block], rows: int, nnz: int, n_features: int, dtype: DTypeLike) -> Any:
+def _csr(blocks: list[TextBlock], rows: int, nnz: int, n_features: int, dtype: DTypeLike) -> Any:
     from scipy.sparse import csr_matrix
 
     data, indices = np.empty(nnz, dtype), np.empty(nnz, np.int32)

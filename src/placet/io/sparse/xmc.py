@@ -14,7 +14,7 @@ from placet.data import DataError
 from placet.data.arrays import offsets_from_sizes
 from placet.io.files import Source, name_of, open_bytes, read_lines, write_lines
 from placet.io.sparse import sparse_text
-from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Block, Buffers, DenseTable
+from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Buffers, DenseTable, TextBlock
 from placet.io.tables.tables import FileHead
 from placet.io.text import TEXT, OnError, Problems, parse_decimal, parse_whole, quote
 from placet.kernels import interpreted
@@ -115,7 +115,7 @@ def _header(line: bytes, name: str) -> tuple[int, int, int]:
     return points, features, labels
 
 
-def _parse(buffers: Buffers, *, features: int, labels: int, dtype: DTypeLike) -> Block:
+def _parse(buffers: Buffers, *, features: int, labels: int, dtype: DTypeLike) -> TextBlock:
     lines = buffers.lines
     commas = int(np.count_nonzero(buffers.text == ord(",")))
     label_ptr = buffers.array("label_ptr", (lines + 1,), np.int64)
@@ -134,7 +134,7 @@ def _parse(buffers: Buffers, *, features: int, labels: int, dtype: DTypeLike) ->
     return _drop_repeats(block)
 
 
-def _drop_repeats(block: Block) -> Block:
+def _drop_repeats(block: TextBlock) -> TextBlock:
     """Drop the rows that have a label twice, and record them as bad."""
     twice = {r for r, own in enumerate(block.columns["labels"]) if len(own) > 1 and (own[1:] == own[:-1]).any()}
     for r in sorted(twice):
@@ -156,7 +156,9 @@ def _explain(buffers: Buffers, features: int, labels: int, line: int, kind: int,
     return Bad(line, str(kind), text, "correct the header or the line" if beyond else _SHAPE)
 
 
-def _matrices(parsed: list[Block], points: int, features: int, labels: int, dtype: DTypeLike, name: str) -> MultiLabel:
+def _matrices(
+    parsed: list[TextBlock], points: int, features: int, labels: int, dtype: DTypeLike, name: str
+) -> MultiLabel:
     """The matrices, if there are as many points as the header says; blank lines after the last point do not count."""
     from scipy.sparse import csr_matrix
 
