@@ -460,3 +460,14 @@ def test_a_grade_without_a_gain_is_found_in_the_row_of_the_caller(name):
     with pytest.raises(ValueError, match=message) as found:
         LOSSES[name](np.zeros(6), lists, **params)
     assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)  # workers send it to the parent process
+
+
+def test_scores_that_a_caller_hands_to_a_bound_loss_are_checked():
+    bound, masked = Bound("pl-partition", Lists([2, 0, 1], [0, 3])), np.ma.masked_array(np.zeros(3), [1, 0, 0])
+    for call in (bound.value_and_grad, bound.value_grad_slopes, bound.per_list, bound.curvature):
+        with pytest.raises(ValueError, match="masked"):
+            call(masked)
+    with pytest.raises(ValueError, match="masked"):
+        bound.hvp(np.zeros(3), masked)
+    own = bound.evaluate(np.array([0.5, 0.0, -1.0]), {})
+    assert own[0] == bound.value_and_grad([0.5, 0.0, -1.0])[0]

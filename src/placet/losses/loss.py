@@ -268,27 +268,32 @@ class Bound:
         self, s: Floats, learned: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
     ) -> tuple[float, Floats, Floats]:
         """Value, gradient, and the derivatives in the parameters of ``learned``, in the same order."""
-        chosen = self.learned if learned is None else learned
-        values, grad, slopes = self._values(s, chosen, rng)
-        return float(values.sum()), grad, slopes[:, [list(self.loss.learned).index(k) for k in chosen]].sum(axis=0)
+        return self.evaluate(read_only(s), self.learned if learned is None else learned, rng)
+
+    def evaluate(
+        self, s: Floats, learned: Mapping[str, float], rng: np.random.Generator | None = None
+    ) -> tuple[float, Floats, Floats]:
+        """As `value_grad_slopes`, for scores that an optimizer made: float64 (rows,), which are not checked again."""
+        values, grad, slopes = self._values(s, learned, rng)
+        return float(values.sum()), grad, slopes[:, [list(self.loss.learned).index(k) for k in learned]].sum(axis=0)
 
     def per_list(self, s: Floats, learned: Mapping[str, float] | None = None) -> Floats:
         """Weighted value of each list (lists,)."""
-        return self._values(s, self.learned if learned is None else learned, None)[0]
+        return self._values(read_only(s), self.learned if learned is None else learned, None)[0]
 
     def curvature(self, s: Floats, learned: Mapping[str, float] | None = None) -> Floats:
         """Diagonal of the Hessian (rows,), or the bound stated by the loss."""
         plan = self._plan(self.learned if learned is None else learned)
         assert plan.curvature is not None, "no curvature: see `needs`"
         kernel, *args = plan.curvature
-        return self._rows(kernel, plan, s, (), args)
+        return self._rows(kernel, plan, read_only(s), (), args)
 
     def hvp(self, s: Floats, v: Floats, learned: Mapping[str, float] | None = None) -> Floats:
         """Hessian times ``v`` (rows,)."""
         plan = self._plan(self.learned if learned is None else learned)
         assert plan.hvp is not None, "no Hessian products: see `needs`"
         kernel, *args = plan.hvp
-        return self._rows(kernel, plan, s, (v,), args)
+        return self._rows(kernel, plan, read_only(s), (read_only(v),), args)
 
     def best_level(self, s: Floats, learned: Mapping[str, float] | None = None) -> float:
         """The constant shift of ``s`` that minimizes the loss, by Newton steps, halved while the slope grows.
@@ -322,7 +327,7 @@ class Bound:
 
         The loss is then smooth and convex, as a line search needs.  No effect on losses that do not reweight.
         """
-        self._held = None if s is None or not self.loss.reweights else self._visible(s).copy()
+        self._held = None if s is None or not self.loss.reweights else self._visible(read_only(s)).copy()
 
     def part(self, which: NDArray[np.integer[Any]]) -> tuple[Ints, "Bound"]:
         """Rows of the given lists, and the same loss on these lists alone, normalized by their weight."""
@@ -357,7 +362,7 @@ class Bound:
         if plan.draw is not None:
             args = [*plan.draw(self._generator(rng)), *args]
         x, columns, cuts, grad = self._inputs(plan, s)
-        places = self._places(plan)
+        places = self._places(plan) if self.loss.reweights else ()
 
         def work(k: int) -> None:
             a, b = cuts[k], cuts[k + 1]
@@ -366,7 +371,10 @@ class Bound:
             more = (slopes[a:b],) if self.loss.learned else ()
             kernel(x, columns.grade, within, columns.weight[a:b], values[a:b], grad, *more, *places, *args)
 
-        map_ordered(work, len(cuts) - 1)
+        if len(cuts) == 2:
+            work(0)
+        else:
+            map_ordered(work, len(cuts) - 1)
         if plan.backward:
             return values[::-1], self._back(-grad[::-1]), slopes[::-1]
         return values, self._back(grad), slopes
@@ -376,7 +384,8 @@ class Bound:
         if not np.isfinite(s).all():
             return np.full(len(s), math.nan)
         x, columns, cuts, out = self._inputs(plan, s)
-        along = [*self._places(plan), *(self._forward(plan, v) for v in vectors)]
+        places = self._places(plan) if self.loss.reweights else ()
+        along = [*places, *(self._forward(plan, v) for v in vectors)]
 
         def work(k: int) -> None:
             a, b = cuts[k], cuts[k + 1]
@@ -384,7 +393,10 @@ class Bound:
             ranges.clear(out, within)
             kernel(x, columns.grade, within, columns.weight[a:b], out, *along, *args)
 
-        map_ordered(work, len(cuts) - 1)
+        if len(cuts) == 2:
+            work(0)
+        else:
+            map_ordered(work, len(cuts) - 1)
         return self._back(out[::-1] if plan.backward else out)
 
     def _inputs(self, plan: Plan, s: Floats) -> tuple[Floats, ListColumns, Ints, Floats]:
@@ -404,14 +416,14 @@ class Bound:
 
     def _places(self, plan: Plan) -> tuple[Floats, ...]:
         """The scores that determine the places, for losses that reweight."""
-        if not self.loss.reweights:
-            return ()
         return (_NO_ROWS if self._held is None else self._forward(plan, self._held),)
 
     def _forward(self, plan: Plan, column: Floats) -> Floats:
-        """Convert a column to the kernels' row order."""
+        """Convert a checked column to the kernels' row order, read-only as `read_only` makes it."""
         column = column if self._order is None else column[self._order]
-        return read_only(column[::-1] if plan.backward else column)
+        view = np.ascontiguousarray(column[::-1] if plan.backward else column).view()
+        view.flags.writeable = False
+        return view
 
     def _back(self, column: Floats) -> Floats:
         """Convert a column to the caller's row order."""

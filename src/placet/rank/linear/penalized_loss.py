@@ -78,7 +78,7 @@ class LinearPart:
 
     def value(self, x: Floats, rng: np.random.Generator | None) -> tuple[float, Floats]:
         """Value and gradient at x."""
-        value, g, slopes = self.bound.value_grad_slopes(self.scores(x), self.unknowns.learned_at(x), rng)
+        value, g, slopes = self.bound.evaluate(self.scores(x), self.unknowns.learned_at(x), rng)
         return value, np.append(self.pull_back(g), slopes)
 
     def hvp(self, x: Floats, v: Floats) -> Floats:
