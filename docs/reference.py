@@ -266,19 +266,19 @@ def label(kind: str, name: str) -> str:
 
 def overview() -> Iterator[tuple[str, str, tuple[str, ...], list[tuple[str, ...]]]]:
     """(title, kind, head, rows) of every table."""
-    from placet.aggregate import MODELS, RULES
-    from placet.aggregate.scores.score_consensus import SCORE_METHODS
     from placet.io.formats import FORMATS
     from placet.losses import LOSSES
     from placet.metrics import METRICS
     from placet.rank import RANKERS
 
     second = {(): "none", ("curvature",): "curvature", ("curvature", "hvp"): "curvature, products"}
-    yield "Models", "models", ("name", "what"), [(name, first_sentence(MODELS[name])) for name in MODELS]
-    rows = [(name, first_sentence(rule.function), escaped(rule.reference)) for name, rule in RULES.items()]
-    yield "Rules", "rules", ("name", "what", "source"), rows
-    rows = [(name, first_sentence(method.fit), escaped(method.reference)) for name, method in SCORE_METHODS.items()]
-    yield "Methods of score tables", "score_methods", ("name", "what", "source"), rows
+    for title, own, kind in (
+        ("Models", "models", "model"),
+        ("Rules", "rules", "rule"),
+        ("Methods of score tables", "score_methods", "score method"),
+    ):
+        rows = [(name, first_sentence(m.source), escaped(m.reference)) for name, m in _methods(kind)]
+        yield title, own, ("name", "what", "source"), rows
     rows = [
         (name, first_sentence(loss.plan), loss.law or "", second[loss.gives], escaped(loss.reference))
         for name, loss in LOSSES.items()
