@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from ranker_cases import CASES
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 import placet
-from placet.rank import RANKERS, LinearRanker, TreeRanker
+from placet.rank import RANKERS, LinearRanker
 
 pytestmark = pytest.mark.jit
 SOURCE = str(Path(placet.__file__).parent)
@@ -108,25 +109,13 @@ ODD = {
     "queries named by text, None among them": (X, Y, ["q", None] * 12),
 }  # fmt: skip
 
-FAST = {
-    "linear": LinearRanker("pmop-fd", max_iter=30),
-    "trees": TreeRanker("pmop-fd", n_trees=4, min_rows=2),
-    "forest": RANKERS["forest"](n_trees=4, min_rows=2),
-    "neural": RANKERS["neural"](hidden=(4,), epochs=2, batch=4),
+# those whose case stands on relations between rows, which tables do not have, take features alone
+WITHOUT_RELATIONS = {
     "booster": RANKERS["booster"]("bregman-ce", 3, learners=("feature", "stump", "tree", "listwise"), min_rows=2),
-    "surrogate": RANKERS["surrogate"](("ce", "square"), max_evaluations=4),
-    "structrank": RANKERS["structrank"](epochs=1, starts=1),
-    "listwise": RANKERS["listwise"](TreeRanker(n_trees=2, min_rows=2)),
     "reranker": RANKERS["reranker"](LinearRanker(max_iter=5), max_iter=5),
     "crf": RANKERS["crf"](max_iter=5),
-    "diversity": RANKERS["diversity"](max_evaluations=4),
-    "fusion": RANKERS["fusion"]([("linear", {"max_iter": 5}), ("trees", {"n_trees": 3, "min_rows": 2})]),
-    "blend": RANKERS["blend"]([LinearRanker(max_iter=5), TreeRanker(n_trees=2, min_rows=2)]),
-    "coordinate": RANKERS["coordinate"](),
-    "rankboost": RANKERS["rankboost"](3),
-    "adarank": RANKERS["adarank"](3),
-    "labels": RANKERS["labels"](hidden=(4,), epochs=2, batch=4, learning_rate=1e-2),
 }
+FAST = {name: ranker for name, (ranker, *_) in CASES.items()} | WITHOUT_RELATIONS
 
 
 def attempt(name, X, y, qid):
