@@ -80,7 +80,7 @@ def evaluation(quick: bool) -> None:
 
     def fresh(name: str):
         def run():
-            of[name].parts.data._last = None  # drop the cached scores of the last x: an optimizer evaluates new points
+            of[name]._last = of[name].parts.data._last = None  # an optimizer evaluates new points
             return of[name](w)
 
         return run

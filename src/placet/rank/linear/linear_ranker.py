@@ -174,7 +174,7 @@ class LinearRanker(Ranker):
         }
 
     def _objective(self, queries: Queries | Parts, params: Mapping[str, Any]) -> PenalizedLoss:
-        record = self._loss_record()
+        record = LOSSES[self.loss]
         if isinstance(queries, Parts) and (self.solver == "sgd" or record.reweights or record.samples):
             able = [name for name, loss in LOSSES.items() if not (loss.samples or loss.reweights)]
             raise ValueError(

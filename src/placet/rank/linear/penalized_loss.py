@@ -123,6 +123,7 @@ class PenalizedLoss:
         if l2_of_last is not None and not self.loss.scale_invariant:
             self.l2 = np.append(np.full(self.n - len(l2_of_last), float(l2)), l2_of_last)
         self.parts = parts.map(_linear_part, loss, dict(params), self.total, columns, self.unknowns)
+        self._last: tuple[Floats, float, Floats] | None = None
 
     def with_parameters(self, params: Mapping[str, Any]) -> Self:
         """The same objective with other parameters of the loss."""
@@ -134,10 +135,19 @@ class PenalizedLoss:
 
     def _with_parts(self, make: Any, *args: Any) -> Self:
         out = copy.copy(self)
-        out.parts = self.parts.map(make, *args)
+        out.parts, out._last = self.parts.map(make, *args), None
         return out
 
     def __call__(self, x: Floats, rng: np.random.Generator | None = None) -> tuple[float, Floats]:
+        """Value and gradient; those of the last x are kept, as an optimizer asks twice for its first and last x."""
+        if rng is not None:
+            return self._sum(x, rng)
+        if self._last is None or not np.array_equal(self._last[0], x):
+            self._last = x.copy(), *self._sum(x, None)
+        _, value, grad = self._last
+        return value, grad.copy()
+
+    def _sum(self, x: Floats, rng: np.random.Generator | None) -> tuple[float, Floats]:
         w = x[: self.n]
 
         def penalized(value: float, grad: Floats) -> tuple[float, Floats]:
@@ -156,10 +166,12 @@ class PenalizedLoss:
     def hold(self, x: Floats) -> None:
         """Fix the weights of pairs at the places of the scores at x, for data in memory and losses that reweight."""
         self.parts.sum(LinearPart.hold, x)
+        self._last = None
 
     def release(self) -> None:
         """Weigh pairs by the places of the current scores again."""
         self.parts.sum(LinearPart.release)
+        self._last = None
 
 
 def _linear_part(
