@@ -1,11 +1,15 @@
 """The layout that ``looks_like`` finds is the one that the reader uses: it is found once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import placet
 from placet.io import FORMATS, ballots, battles, ratings
 from placet.io.battles import BattleColumns
+from placet.io.features import FeatureColumns
+from placet.io.formats import roles_in_table
 from placet.io.score_tables import ScoreColumns
 from placet.io.sparse.letor import QueriesBy
 from placet.io.tables.tables import open_head
@@ -16,7 +20,7 @@ TABLES = {
     "battles": (VOTES, {}, BattleColumns("model_a", "model_b", "winner", agent="agent")),
     "ratings": ("user,film,stars\n1,x,5\n1,y,3\n", {}, {"user": "user", "item": "film", "rating": "stars"}),
     "scores": ("model,t,u\nx,1,2\ny,2,1\n", {}, ScoreColumns("model", tasks=("t", "u"))),
-    "features": ("qid,label,f\n1,1,2\n1,0,1\n", {}, {"qid": "qid", "label": "label"}),
+    "features": ("qid,label,f\n1,1,2\n1,0,1\n", {}, FeatureColumns("qid", "label", features=("f",))),
     "preferences": ("list,over,under\n1,x,y\n", {}, {"ballot": "list", "better": "over", "worse": "under"}),
 }
 
@@ -42,6 +46,44 @@ def test_the_options_of_the_reader_are_used_to_find_the_layout(tmp_path):
     assert data.wins_i.sum() == 2
     (tmp_path / "r.csv").write_text("user,dish,rating\n1,x,5\n1,y,3\n")
     assert placet.read(tmp_path / "r.csv", item="dish").items == ("x", "y")
+
+
+def roles(name, columns, named=False, **options):
+    with open_head([columns], "raise", options) as head:
+        head.open_table()
+        return roles_in_table(replace(head, named=named), name)
+
+
+def test_a_layout_says_the_role_of_each_column():
+    votes = {"a": ["x"], "b": ["y"], "a_wins": [1], "b_wins": [0], "agent": ["u"], "n": [2]}
+    found = {"a": "a", "b": "b", "a_wins": "winner", "b_wins": "winner", "agent": "agent", "n": "weight"}
+    assert roles("battles", votes, weight="n") == found
+    assert roles("battles", {"better": ["x"], "worse": ["y"]}) == {"better": "winner", "worse": "loser"}
+    goals = {"home": ["x"], "away": ["y"], "home_goals": [1], "away_goals": [0]}
+    assert list(roles("battles", goals).values()) == ["a", "b", "scores", "scores"]
+    assert roles("ratings", {"user": [1], "film": ["x"], "stars": [3]}) == {
+        "user": "user",
+        "film": "item",
+        "stars": "rating",
+    }
+    assert roles("ratings", votes) == {}
+    rows = {"date": [1, 2], "qid": [1, 1], "label": [0, 1], "f": [1, 2], "w": [1, 1]}
+    assert roles("features", rows, weight="w") == {"qid": "qid", "label": "label", "w": "weight", "f": "features"}
+    long = {"voter": [1, 1], "item": ["x", "y"], "rank": [1, 2], "count": [3, 3]}
+    assert roles("ballots", long) == {"voter": "ballot", "item": "item", "rank": "rank", "count": "weight"}
+    wide = {"tea": [1, 2], "milk": [2, 1], "shown_tea": [0, 1], "shown_milk": [1, 0]}
+    assert list(roles("ballots", wide, control="shown").values()) == ["control", "control", "an item", "an item"]
+    assert roles("ballots", {"1": ["x"], "2": ["y"]}) == {"1": "a place", "2": "a place"}
+
+
+def test_a_named_format_takes_all_columns_that_its_reader_takes():
+    scores = {"date": [1, 2], "model": ["x", "y"], "math": [1, 2], "law": [2, 3]}
+    assert roles("scores", scores) == {}  # the model is not first: perhaps something else
+    assert roles("scores", scores, named=True) == {"model": "item", "math": "tasks", "law": "tasks"}
+    assert placet.read(scores, "scores").tasks == ("math", "law")
+    rows = {"qid": [1, 1], "label": [0, 1]}
+    assert roles("features", rows) == {}
+    assert roles("features", rows, named=True) == {"qid": "qid", "label": "label"}
 
 
 def test_wide_ballots_and_text():

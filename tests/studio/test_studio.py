@@ -311,6 +311,28 @@ def test_roles_of_columns(browser, text, reading, roles, kind):
     assert about["kind"] == kind
 
 
+@pytest.mark.parametrize(
+    ("text", "reading", "roles"),
+    [
+        (
+            "l,r,s,t\nx,y,1,0\n",
+            {"format": "battles", "a": "l", "b": "r", "scores": "s"},  # the second column of scores is still to come
+            {"l": "a", "r": "b", "s": "scores", "t": ""},
+        ),
+        ("date,qid,label,f\n1,1,0,3\n1,1,2,1\n", {}, {"date": "", "qid": "qid", "label": "label", "f": "features"}),
+        (
+            "a,b,winner,agent\nx,y,a,u\n",
+            {"format": "battles", "ignore": ["agent"]},
+            {"a": "a", "b": "b", "winner": "winner", "agent": ""},
+        ),
+    ],
+)
+def test_roles_are_those_that_the_reader_uses(browser, text, reading, roles):
+    data = browser.upload("table.csv", text.encode()).json()["id"]
+    about = browser.result(f"/api/data/{data}/understand", {"reading": reading})
+    assert {one["name"]: one["role"] for one in about["columns"]} == roles
+
+
 def test_a_corrected_reading_is_kept(browser):
     text = b"l,r,won\npear,fig,pear\nfig,kiwi,fig\n"
     data = browser.upload("odd.csv", text).json()["id"]

@@ -10,7 +10,7 @@ from placet.data import Comparisons, DataError
 from placet.data.comparisons import OUTCOMES, Outcome
 from placet.io.files import Source
 from placet.io.tables.cells import Column, as_number, join_columns
-from placet.io.tables.column_names import COUNTS, SIDES, find_pair, plain_name, split_names
+from placet.io.tables.column_names import COUNTS, SIDES, find_pair, plain_name, roles_by_column, split_names
 from placet.io.tables.controls import control_table, find_terms, read_times
 from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError
@@ -60,6 +60,12 @@ class BattleColumns(NamedTuple):
     def column_names(self) -> list[str]:
         said = (self.winner,) if self.winner else (*(self.scores or ()), *(self.flags or ()))
         return [self.a, self.b, *said]
+
+    def roles(self) -> dict[str, str]:
+        """The role of each column: the option of the reader that names it."""
+        first, second = ("winner", "loser") if self.won_lost else ("a", "b")
+        said = {"winner": self.winner or self.flags, "scores": self.scores, "agent": self.agent, "weight": self.weight}
+        return {self.a: first, self.b: second} | roles_by_column(said)
 
 
 def looks_like_battles(head: FileHead) -> BattleColumns | None:

@@ -1,7 +1,7 @@
 """Queries as tables: a row per document with a query, a grade and a column per feature (or one column of lists)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from placet.data.arrays import Floats, set_columns
 from placet.data.memory import refuse_dense
 from placet.data.queries import Missing
 from placet.io.files import Source
-from placet.io.tables.column_names import ABOUT, find_roles, plain_name, split_names
+from placet.io.tables.column_names import ABOUT, find_roles, plain_name, roles_by_column, split_names
 from placet.io.tables.controls import find_terms, row_terms
 from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError, parse_whole, plural
@@ -24,10 +24,40 @@ _NAME_THEM = "name the columns with qid=, label= and features="
 _KEEP_THEM = 'fill it in, keep empty cells for trees with missing="keep"'
 
 
-def looks_like_features(head: FileHead) -> dict[str, str] | None:
+class FeatureColumns(NamedTuple):
+    """The columns of queries: of the query, the grade (rows to score may have none), the weight, and the features."""
+
+    qid: str
+    label: str | None
+    weight: str | None = None
+    features: tuple[str, ...] = ()
+
+    def roles(self) -> dict[str, str]:
+        """The role of each column: the option of the reader that names it."""
+        return roles_by_column(self._asdict())
+
+
+def looks_like_features(head: FileHead) -> FeatureColumns | None:
     """Match a table with a query, a label, and other columns."""
-    found = None if head.table is None else find_roles(head.table, KNOWN, head.pick(*KNOWN))
-    return found if found and head.table and _others(head.table, list(found.values())) else None
+    keys = None if head.table is None else find_roles(head.table, KNOWN, head.pick(*KNOWN))
+    if head.table is None or keys is None:
+        return None
+    chosen = head.pick("weight", "features")
+    found = _find(head.table, keys["qid"], keys["label"], **chosen, ignore=head.options.get("ignore", ()))
+    return found if found.features or head.named else None
+
+
+def _find(
+    table: Table,
+    qid: str,
+    label: str | None,
+    weight: str | None,
+    features: str | Sequence[str] | None,
+    ignore: str | Sequence[str],
+) -> FeatureColumns:
+    """The columns of queries, with the features that are given, or else all columns that do not describe a row."""
+    rest = features if features is not None else _others(table, (qid, label, weight, *split_names(ignore)))
+    return FeatureColumns(qid, label, weight, tuple(split_names(rest)))
 
 
 def _others(table: Table, used: Sequence[str | None]) -> list[str]:
@@ -100,13 +130,14 @@ def read_controlled(
     not features, unless ``features`` names them too.
     """
     table = read_table(source, on_error, format, separator=separator)
-    layout: dict[str, str] = table.layout or {}
-    qid = layout.get("qid") or qid or table.find(QIDS) or "qid"
-    label = layout.get("label") or label or table.find(LABELS) or ("label" if graded else None)
     terms = find_terms(table.names, control or None)
     beside = [name for term in terms for name in term.columns]
-    left_out = [*split_names(ignore), *beside]
-    chosen = split_names(features) if features is not None else _others(table, (qid, label, weight, *left_out))
+    layout: FeatureColumns | None = table.layout
+    if layout is None:
+        qid = qid or table.find(QIDS) or "qid"
+        label = label or table.find(LABELS) or ("label" if graded else None)
+        layout = _find(table, qid, label, weight, features, [*split_names(ignore), *beside])
+    qid, label, weight, chosen = layout.qid, layout.label, layout.weight, list(layout.features)
     used = [qid, *((label,) if label else ()), *((weight,) if weight else ()), *chosen]
     for name in used:
         table.require(name, _NAME_THEM)

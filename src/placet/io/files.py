@@ -209,12 +209,6 @@ def _read_all(file: IO[bytes] | io.FileIO, name: str) -> bytes:
     return b"".join(parts)
 
 
-def peek(source: str | os.PathLike[str], size: int = HEAD) -> tuple[bytes, Source]:
-    """The first bytes of a file, decompressed, and the file."""
-    with opened(source) as file:
-        return file.head[:size], source
-
-
 def first_lines(head: bytes, n: int) -> list[str]:
     """The first ``n`` lines that are neither blank nor comments."""
     lines = head.decode("utf-8-sig", errors="replace").split("\n")

@@ -5,7 +5,7 @@ import glob
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from placet.data import Comparisons, DataError, Queries, Rankings, concat
@@ -32,7 +32,7 @@ from placet.io.sparse.letor import (
     write_letor_agg,
 )
 from placet.io.sparse.xmc import MultiLabel, looks_like_xmc, read_xmc, write_xmc
-from placet.io.tables.column_names import split_names
+from placet.io.tables.column_names import roles_by_column, split_names
 from placet.io.tables.row_sources import sniff_separator
 from placet.io.tables.tables import SUFFIXES as TABLES
 from placet.io.tables.tables import FileHead, Table, open_head
@@ -214,11 +214,15 @@ def choose_format(
         if tables and (sniff_separator(head.head) or head.text.lstrip()[:1] in ("{", "[")):
             head.open_table()
     if head.table is not None and tables:
-        head.table = head.table.without(split_names(head.options.get("ignore", ())))
+        head.table = _without_ignored(head, head.table)
         return _choose_table(head, head.table, tables)
     _refuse_options_of_others(head, possible)
     start = f"; it begins with {head.first[:60]!r}" if head.first else "; it is empty"
     raise DataError(f"{head.name}: the format cannot be guessed{start}; name it with format=, one of {list(FORMATS)}")
+
+
+def _without_ignored(head: FileHead, table: Table) -> Table:
+    return table.without(split_names(head.options.get("ignore", ())))
 
 
 def _choose_table(head: FileHead, table: Table, possible: list[str]) -> tuple[str, Any]:
@@ -245,6 +249,14 @@ def _choose_table(head: FileHead, table: Table, possible: list[str]) -> tuple[st
         raise DataError(f"{table.name}: the columns {table.names} {ways_on}")
     ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible)
     raise DataError(f"{table.name}: the columns {table.names} do not tell which format this is; say {ways}")
+
+
+def roles_in_table(head: FileHead, name: str) -> dict[str, str]:
+    """The role of each column that the reader of a format would use in a table; empty if it has another format."""
+    layout = FORMATS[name].looks_like(replace(head, table=_without_ignored(head, head.table or head.open_table())))
+    if layout is None:
+        return {}
+    return roles_by_column(layout) if isinstance(layout, dict) else dict(layout.roles())
 
 
 def expand(source: Any) -> list[Any]:

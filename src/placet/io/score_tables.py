@@ -10,7 +10,7 @@ from placet.data.arrays import Floats
 from placet.data.scores import Scores
 from placet.io.files import Source
 from placet.io.tables.cells import as_number
-from placet.io.tables.column_names import ABOUT, plain_name, split_names
+from placet.io.tables.column_names import ABOUT, plain_name, roles_by_column, split_names
 from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError
 
@@ -46,6 +46,10 @@ class ScoreColumns(NamedTuple):
     question: str | None = None
     tasks: tuple[str, ...] = ()
 
+    def roles(self) -> dict[str, str]:
+        """The role of each column: the option of the reader that names it."""
+        return roles_by_column(self._asdict())
+
 
 def looks_like_scores(head: FileHead) -> ScoreColumns | None:
     """Match a table with columns of models, tasks and scores, or of models and two or more numeric columns."""
@@ -53,7 +57,7 @@ def looks_like_scores(head: FileHead) -> ScoreColumns | None:
     if table is None or (item := head.options.get("item") or table.find(ITEMS)) is None:
         return None
     long = _find_long(table, item, **head.pick("task", "score", "question", "tasks"))
-    if long is not None or (head.options.get("tasks") is None and table.names[0] != item):
+    if long is not None or not (head.named or head.options.get("tasks") is not None or table.names[0] == item):
         return long
     wide = _find_wide(table, item, **head.pick("tasks", "ignore"))
     return wide if len(wide.tasks) > 1 else None

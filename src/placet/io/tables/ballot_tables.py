@@ -12,7 +12,15 @@ from placet.data import DataError, Rankings
 from placet.data.arrays import Ints, dense_tiers, encode, first_repeat, offsets_from_sizes, recode
 from placet.io.tables.ballot_controls import RowControls, find_controls
 from placet.io.tables.cells import Column, as_number, join_columns, repeated_pairs
-from placet.io.tables.column_names import ABOUT, COUNTS, SIDES, find_column, name_in_brackets, plain_name
+from placet.io.tables.column_names import (
+    ABOUT,
+    COUNTS,
+    SIDES,
+    find_column,
+    name_in_brackets,
+    plain_name,
+    roles_by_column,
+)
 from placet.io.tables.tables import Table, TableRows
 from placet.io.text import quote
 
@@ -46,6 +54,7 @@ WIDE = (
     'say layout="ranks" (a column per item, cells are ranks, 1 is best), layout="scores" (cells are scores, higher is '
     'better), layout="places" (a column per place, cells are items) or layout="orders" (one column, cells are A > B)'
 )
+_KEYS = ("ballot", "item", "rank")
 _LONG = "name the columns with ballot=, item=, rank="
 
 
@@ -60,6 +69,12 @@ class ColumnRoles:
 
     def column_names(self) -> list[str]:
         return list(dict.fromkeys([*self.main, *self.special.values(), *self.control]))
+
+    def roles(self) -> dict[str, str]:
+        """The role of each column: the option of the reader that names it, or what a column of a wide table is."""
+        word = {"places": "a place", "orders": "orders"}.get(self.layout, "an item")
+        main = dict(zip(self.main, _KEYS)) if self.layout == "long" else dict.fromkeys(self.main, word)
+        return dict.fromkeys(self.control, "control") | main | roles_by_column(self.special)
 
 
 MANY_COLUMNS = 16
@@ -95,7 +110,7 @@ def find_columns(
         found = [key or find_column(rest, known) for key, known in zip(keys, (BALLOTS, ITEMS, RANKS))]
         found[0] = found[0] or special.get("agent")  # without a ballot column, each voter has one ballot
         if layout == "long" or all(found):
-            default = zip(found, ("ballot", "item", "rank"))
+            default = zip(found, _KEYS)
             return ColumnRoles("long", [name or key for name, key in default], extra)
     rest = [name for name in rest if name != keys[0]]
     if layout is not None:

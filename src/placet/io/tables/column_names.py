@@ -83,6 +83,16 @@ def find_roles(
     return whole if len(whole) == len(known) else None
 
 
+def roles_by_column(columns: Mapping[str, str | Iterable[str] | None]) -> dict[str, str]:
+    """The role of each column, from the column or columns of each role.
+
+    >>> roles_by_column({"item": "model", "task": None, "tasks": ("math", "law")})
+    {'model': 'item', 'math': 'tasks', 'law': 'tasks'}
+    """
+    found = {role: [names] if isinstance(names, str) else names or () for role, names in columns.items()}
+    return {name: role for role, names in found.items() for name in names}
+
+
 def find_pair(table: "Table", pairs: Iterable[tuple[str, str]], way_out: str) -> tuple[str, str] | None:
     """The two columns of a table that match one of ``pairs``, or None; several matches are a ``DataError``."""
     own = table.plain_names

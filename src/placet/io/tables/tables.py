@@ -223,6 +223,7 @@ class FileHead:
 
     ``sources`` can be read from the start, and the first of them is open.  ``options`` are those given for the reader:
     a format that looks at columns uses them as the reader would.  ``table`` is None until the columns are looked at.
+    ``named``: the format is given, so that all columns that its reader would accept match, in any order.
     """
 
     sources: list[Any]
@@ -232,6 +233,7 @@ class FileHead:
     suffix: str = ""
     head: bytes = b""
     table: Table | None = None
+    named: bool = False
 
     @property
     def is_table(self) -> bool:
@@ -280,14 +282,6 @@ def open_head(sources: list[Any], on_error: OnError, options: Mapping[str, Any] 
         return
     with opened(sources[0]) as file:
         yield FileHead([file, *sources[1:]], on_error, given, file.name, bare_suffix(file), file.head)
-
-
-def take_sample(source: Any, on_error: OnError) -> FileHead:
-    """The head of a path, or of the first of a list of paths, and the table if they are one."""
-    with open_head(source if isinstance(source, list) else [source], on_error) as head:
-        if head.is_table:
-            head.open_table()
-        return head
 
 
 def _number_or_nan(cell: Any) -> float:

@@ -4,26 +4,22 @@ import inspect
 import os
 import warnings
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from placet.data import Comparisons, DataError, Queries, Rankings, Scores
+from placet.data import Comparisons, Queries, Rankings, Scores
 from placet.io import FORMATS, read_files, read_slices
-from placet.io.battles import find_layout
-from placet.io.features import LABELS, QIDS
-from placet.io.files import NamedBytes, bare_suffix, first_lines, peek
-from placet.io.preferences import KNOWN as PREFERENCES
-from placet.io.ratings import KNOWN
-from placet.io.score_tables import ITEMS, QUESTIONS, SCORES, TASKS, task_columns
-from placet.io.tables.ballot_tables import LAYOUTS, ColumnRoles, find_columns
-from placet.io.tables.column_names import COUNTS, find_column, split_names
-from placet.io.tables.tables import SUFFIXES, Table, read_table, take_sample
+from placet.io.files import HEAD, NamedBytes, Source, bare_suffix, first_lines, opened
+from placet.io.formats import roles_in_table
+from placet.io.tables.ballot_tables import LAYOUTS
+from placet.io.tables.column_names import roles_by_column
+from placet.io.tables.tables import SUFFIXES, FileHead, Table, open_head, read_table
 from placet.studio.file_lists import files_of, paths_of, source_of
 
 PREVIEWED = 20
-HEAD = 1 << 16
 MOST_KEPT = 2
 ROLES: dict[str, tuple[str, ...]] = {
     "battles": ("a", "b", "winner", "loser", "scores", "agent", "weight", "control", "time"),
@@ -133,8 +129,8 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
 
 def column_names(path: str) -> list[str]:
     """The columns of a table; empty if the file is not a table."""
-    table = take_sample(source_of(path), "skip").table
-    return [] if table is None else table.names
+    with open_head(paths_of(path), "skip") as head:
+        return head.open_table().names if head.is_table else []
 
 
 def kind_of(data: Any) -> str:
@@ -157,131 +153,46 @@ def uses_of(data: Any) -> list[str]:
 
 def _preview(path: str, reading: Mapping[str, Any]) -> dict[str, Any]:
     """The first rows, the format, and the role of each column."""
-    sample = take_sample(source_of(path), "skip")
-    path = paths_of(path)[0]
     named = reading.get("format")
-    if sample.table is None and not (named in ROLES and _is_delimited(path)):
-        return {"columns": [], "lines": _lines(path), "format": named or "", "layouts": []}
-    table = sample.table or read_table(path, "skip")
     options = {key: value for key, value in reading.items() if key not in ("format", "on_error")}
-    format, roles = column_roles(table, named, options)
-    head = _first_rows(path, table)
-    columns = [{"name": column, "role": roles.get(column, ""), "cells": head.get(column, [])} for column in table.names]
+    with open_head(paths_of(path), "skip", options) as head:
+        if not head.is_table and (named not in ROLES or head.suffix in FORMATS["preflib"].suffixes):
+            return {"columns": [], "lines": _lines(head.sources[0]), "format": named or "", "layouts": []}
+        table = head.open_table()
+        cells = _first_rows(head, table)
+        format, roles = column_roles(head, named)
+    columns = [{"name": name, "role": roles.get(name, ""), "cells": cells.get(name, [])} for name in table.names]
     menus = {name: [(role, WORDS[role]) for role in own] for name, own in ROLES.items()}
     return {"columns": columns, "lines": [], "format": format, "menus": menus, "layouts": list(LAYOUTS)}
 
 
-def _is_delimited(path: str) -> bool:
-    return bare_suffix(path) not in (".soc", ".soi", ".toc", ".toi")
-
-
-def column_roles(table: Table, format: str | None, options: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """The format of a table, and the role of each column that its reader would use."""
+def column_roles(head: FileHead, format: str | None) -> tuple[str, dict[str, str]]:
+    """The format of a table, and the role of each column: those that its reader would use, and those assigned."""
     for name in [format] if format else ROLES:
-        own = {key: value for key, value in options.items() if key in inspect.signature(FORMATS[name].read).parameters}
-        if len(own) < len(options):
+        if name not in ROLES or not set(head.options) <= set(inspect.signature(FORMATS[name].read).parameters):
             continue
         try:
-            roles = _FINDERS[name](table, own) if name in _FINDERS else {}
-        except DataError:
-            roles = {}
+            roles = roles_in_table(replace(head, named=bool(format)), name)
+        except ValueError:  # the reader says what is wrong
+            continue
         if roles:
-            return name, roles
-    return format or "", _assigned_roles(format or "", options)
+            return name, _assigned_roles(name, head.options) | roles
+    return format or "", _assigned_roles(format or "", head.options)
 
 
 def _assigned_roles(format: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """The roles assigned to columns so far, if they do not yet suffice to read the table."""
-    told = {role: options[role] for role in ROLES.get(format, ()) if options.get(role)}
-    return {name: role for role, names in told.items() for name in ([names] if isinstance(names, str) else names)}
+    """The roles assigned to columns so far, which may not yet suffice to read the table."""
+    return roles_by_column({role: options.get(role) for role in ROLES.get(format, ())})
 
 
-def _of_battles(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
-    sides = {key: own.get(key) for key in ("a", "b", "winner", "loser", "scores")}
-    layout = find_layout(table, **sides)
-    if layout is None:
-        return {}
-    first, second = ("winner", "loser") if own.get("loser") or len(layout.column_names()) == 2 else ("a", "b")
-    roles = {layout.a: first, layout.b: second}
-    roles |= dict.fromkeys((layout.winner,) if layout.winner else layout.flags or (), "winner")
-    roles |= dict.fromkeys(layout.scores or (), "scores")
-    others = {name: role for name, role in _assigned_roles("battles", own).items() if role in ("control", "time")}
-    return roles | others | _roles_by_name(table, own, {"agent": ("agent",), "weight": COUNTS})
-
-
-def _of_ratings(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
-    roles = _roles_by_name(table, own, KNOWN)
-    return roles if len(roles) == len(KNOWN) else {}
-
-
-def _of_features(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
-    roles = _roles_by_name(table, own, {"qid": QIDS, "label": LABELS})
-    if len(roles) < 2:
-        return {}
-    roles |= _roles_by_name(table, own, {"weight": ()})
-    chosen = own.get("features")
-    rest = split_names(chosen) if chosen else [name for name in table.names if name not in roles]
-    left_out = split_names(own.get("ignore", ()))
-    return roles | {name: "ignore" if name in left_out else "features" for name in rest}
-
-
-def _of_ballots(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
-    keys = own.get("ballot"), own.get("item"), own.get("rank")
-    special = {what: own.get(what) for what in ("weight", "agent", "instance")}
-    left_out = split_names(own.get("ignore", ()))
-    found = find_columns(table, own.get("layout"), keys, special, own.get("items"), left_out)
-    if found is None:
-        return {}
-    main = dict(zip(found.main, ("ballot", "item", "rank"))) if found.layout == "long" else _wide(found)
-    return main | {name: what for what, name in found.special.items()} | dict.fromkeys(left_out, "ignore")
-
-
-def _of_scores(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
-    roles = _roles_by_name(table, own, {"item": ITEMS})
-    if not roles:
-        return {}
-    left_out = split_names(own.get("ignore", ()))
-    long = _roles_by_name(table, own, {"task": TASKS, "score": SCORES})
-    if len(long) == 2 and not own.get("tasks"):
-        return roles | long | _roles_by_name(table, own, {"question": QUESTIONS}) | dict.fromkeys(left_out, "ignore")
-    tasks = split_names(own.get("tasks", ())) or task_columns(table, next(iter(roles)), left_out)
-    return roles | dict.fromkeys(tasks, "tasks") | dict.fromkeys(left_out, "ignore") if len(tasks) > 1 else {}
-
-
-def _of_preferences(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
-    roles = _roles_by_name(table, own, PREFERENCES)
-    return roles if len(roles) == len(PREFERENCES) else {}
-
-
-def _wide(found: ColumnRoles) -> dict[str, str]:
-    word = {"places": "a place", "orders": "orders"}.get(found.layout, "an item")
-    return dict.fromkeys(found.main, word)
-
-
-_FINDERS = {
-    "battles": _of_battles,
-    "ratings": _of_ratings,
-    "features": _of_features,
-    "scores": _of_scores,
-    "preferences": _of_preferences,
-    "ballots": _of_ballots,
-}
-
-
-def _roles_by_name(table: Table, own: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Columns that were named for a role, or else have a known name for it."""
-    found = {role: own.get(role) or find_column(table.names, names) for role, names in known.items()}
-    return {name: role for role, name in found.items() if name}
-
-
-def _first_rows(path: str, table: Table) -> dict[str, list[str]]:
+def _first_rows(head: FileHead, table: Table) -> dict[str, list[str]]:
     """The first cells of each column as text; only the beginning of a text file is read."""
-    head, _ = peek(path, HEAD)
-    cut = head.rfind(b"\n")
-    if bare_suffix(path) in (".csv", ".tsv", ".tab") and cut > 0:
-        start = head if len(head) < HEAD else head[:cut]
+    cut = head.head.rfind(b"\n")
+    if head.suffix in (".csv", ".tsv", ".tab") and cut > 0:
+        start = head.head if len(head.head) < HEAD else head.head[:cut]
         whole = start if start.count(b'"') % 2 == 0 else start[: start.rfind(b'"')].rsplit(b"\n", 1)[0]
-        table = read_table(NamedBytes(whole + b"\n", os.path.basename(path).removesuffix(".gz")), "skip")
+        first = NamedBytes(whole + b"\n", head.name)
+        table = read_table(first, "skip", separator=head.options.get("separator"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = table.rows()
@@ -297,11 +208,11 @@ def _cell(value: Any) -> str:
     return text if len(text) <= 200 else text[:200] + "..."
 
 
-def _lines(path: str) -> list[str]:
+def _lines(path: Source) -> list[str]:
     if bare_suffix(path) in (".parquet", ".pq"):
         return []
-    head, _ = peek(path)
-    return [line[:300] for line in first_lines(head, PREVIEWED)]
+    with opened(path) as file:
+        return [line[:300] for line in first_lines(file.head, PREVIEWED)]
 
 
 def _with_file_names(words: str, path: str, name: str) -> str:
