@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Modules of the names that are imported when they are first used, as the classes of MODELS are.
 _HOMES = {"Mixture": "mixture.mixture", "leave_one_out": "influence", "surprise": "influence"}
-_HOMES |= {name: module for module, _, name in (str(METHODS[model].home).partition(":") for model in MODELS)}
+_HOMES |= {name: home for home, _, name in (str(m.home).partition(":") for m in METHODS.values() if m.kind == "model")}
 
 __all__ = [
     "METHODS",

@@ -109,7 +109,7 @@ class Method:
     @property
     def pairs_suffice(self) -> bool:
         """Whether a rule uses nothing of ballots but their pairs."""
-        return self.of_pairs and not self.beyond_pairs
+        return "votes" in self.takes and not self.beyond_pairs
 
     @property
     def works_on_sums(self) -> bool:
@@ -142,7 +142,7 @@ class Method:
         """A rough estimate of the running time for data with ``rows`` rows over ``items`` items."""
         if self.cost is not None:
             return self.cost(rows, items)
-        pairs = 1e-9 * rows * items if self.of_pairs else 0.0
+        pairs = 1e-9 * rows * items if "votes" in self.takes else 0.0
         return 1e-4 + 1e-7 * rows + pairs + 1e-8 * float(items) ** self.power
 
     # Rules
@@ -160,7 +160,7 @@ class Method:
             from placet.aggregate.pairs.ballot_pairs import counted_pairs
 
             data = counted_pairs(data)
-        if not (self.of_pairs and isinstance(data, Comparisons)):
+        if not (isinstance(data, Comparisons) and "votes" in self.takes):
             data = ballots_of(data, self.name)
         refuse_instances(data, self.name)
         return self._level(self._answer(data, *args, **params))
@@ -191,13 +191,13 @@ def _points(data: Rankings, method: Method, params: Mapping[str, object]) -> tup
     return method.points(data, params), float(data.weight.sum())
 
 
+@dataclass(frozen=True, eq=False)
 class MethodView(Mapping[str, Any]):
     """Methods of a table that ``holds`` accepts: name -> ``show(method)``; what is added to the table is seen here."""
 
-    def __init__(
-        self, table: Mapping[str, Method], holds: Callable[[Method], bool], show: Callable[[Method], Any]
-    ) -> None:
-        self.table, self.holds, self.show = table, holds, show
+    table: Mapping[str, Method]
+    holds: Callable[[Method], bool]
+    show: Callable[[Method], Any]
 
     def __getitem__(self, name: str) -> Any:
         if name not in self:
