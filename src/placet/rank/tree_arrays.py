@@ -1,5 +1,6 @@
 """Regression trees as arrays: converted once from the library's format, then independent of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -128,12 +129,12 @@ class Forest:
             raise DataError(f"the trees have {n} nodes, but {[len(parts[name]) for name in OF_NODES]} entries for them")
         if not all(type(number) is int and number >= 0 for number in (self.n_features, self.averaged)):
             raise DataError(f"the trees cannot have {self.n_features!r} features")
-        check_nodes(self.feature, self.left, self.right, self.roots, self.n_features)
+        _check_nodes(self.feature, self.left, self.right, self.roots, self.n_features)
         # LightGBM's threshold of a split that only separates missing values is inf
         fine = np.isfinite(self.threshold) | ((self.threshold == np.inf) & (self.feature >= 0))
         if not (fine.all() and np.isfinite(self.value).all() and (self.count >= 1).all()):
             raise DataError("thresholds and values of the trees must be finite, and every node have rows")
-        if (self.how > 15).any() or not _offsets(self.bounds, len(self.bits)):
+        if (self.how > kernels.PLAIN).any() or not _offsets(self.bounds, len(self.bits)):
             raise DataError("the splits of the trees are of no known kind")
         sets = self.threshold[(self.feature >= 0) & (self.how & kernels.CATEGORY != 0)]
         if not np.array_equal(np.sort(sets), np.arange(len(self.bounds) - 1)):
@@ -144,6 +145,34 @@ class Forest:
         """A forest without trees: every score is 0."""
         none: dict[str, Any] = {name: np.zeros(int(name == "bounds"), dtype) for name, dtype in DTYPES.items()}
         return cls(n_features, **none)
+
+    @classmethod
+    def of_splits(
+        cls, n_features: int, feature: Ints, threshold: Floats, left: Ints, right: Ints, value: Floats, count: Ints
+    ) -> "Forest":
+        """One tree of plain splits: values up to the threshold go left; node 0 is the root, a leaf has feature -1."""
+        how = np.where(feature >= 0, kernels.PLAIN, 0)
+        given: tuple[Any, ...] = (feature, threshold, left, right, how, value, count, [0], [0], [])
+        arrays: dict[str, Any] = {name: np.asarray(part, DTYPES[name]) for name, part in zip(DTYPES, given)}
+        return cls(n_features, **arrays)
+
+    @classmethod
+    def sum_of(cls, trees: Sequence[tuple["Forest", float]], n_features: int) -> "Forest":
+        """The trees of several forests in one table, the values of each times its factor."""
+        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in DTYPES}
+        nodes = sets = words = 0
+        for one, factor in trees:
+            inner = one.feature >= 0
+            category = inner & (one.how & kernels.CATEGORY != 0)
+            moved = {"left": np.where(inner, one.left + nodes, 0), "right": np.where(inner, one.right + nodes, 0)}
+            moved |= {"threshold": one.threshold + sets * category, "value": factor * one.value}
+            moved |= {"roots": one.roots + nodes, "bounds": one.bounds[1:] + words}
+            for name, own in parts.items():
+                own.append(moved.get(name, getattr(one, name)))
+            nodes, sets, words = nodes + len(inner), sets + len(one.bounds) - 1, words + len(one.bits)
+        parts["bounds"].insert(0, np.zeros(1))
+        arrays: dict[str, Any] = {name: _concatenate(values, DTYPES[name]) for name, values in parts.items()}
+        return cls(n_features, **arrays)
 
     @classmethod
     def from_lightgbm(cls, model: Any) -> "Forest":
@@ -179,10 +208,7 @@ class Forest:
             for name, values in tree.items():
                 parts[name].append(values)
         parts["bounds"].insert(0, np.zeros(1))
-        arrays: dict[str, Any] = {
-            name: np.concatenate([np.zeros(0), *values]) if dtype.kind == "f" else _whole(values, dtype)
-            for (name, dtype), values in zip(DTYPES.items(), parts.values())
-        }
+        arrays: dict[str, Any] = {name: _concatenate(values, DTYPES[name]) for name, values in parts.items()}
         return cls(int(known["max_feature_idx"]) + 1, **arrays, averaged=int("average_output" in known))
 
     def probe(self, rng: np.random.Generator) -> Floats:
@@ -212,7 +238,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 OF_NODES = ("threshold", "left", "right", "how", "value", "count")
 
 
-def check_nodes(feature: Any, left: Any, right: Any, roots: Any, n_features: int) -> None:
+def _check_nodes(feature: Any, left: Any, right: Any, roots: Any, n_features: int) -> None:
     """Raise a ``DataError`` unless these are trees: every node is a root or the child of exactly one earlier node."""
     n = len(feature)
     if n and (feature.min() < -1 or feature.max() >= n_features):
@@ -236,7 +262,7 @@ def _lines(block: str) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in block.splitlines())
 
 
-def _whole(parts: list[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _concatenate(parts: list[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype), *(part.astype(dtype) for part in parts)])
 
 

@@ -190,7 +190,7 @@ def test_stumps_by_range_are_the_best_of_all_thresholds(data):
     h, (kind, nodes), unit = weak_rankers.Stumps(np.ascontiguousarray(data.X)).propose_by_range(p)
     best = max(abs(p[data.X[:, f] > c].sum()) for f in range(4) for c in np.unique(data.X[:, f])[:-1])
     assert abs(p @ h) == pytest.approx(best)
-    np.testing.assert_array_equal(nodes(np.ascontiguousarray(data.X)), h)
+    np.testing.assert_array_equal(nodes.predict(np.ascontiguousarray(data.X)), h)
     assert (kind, unit, sorted(set(h))) == ("tree", 1.0, [0.0, 1.0])
 
 

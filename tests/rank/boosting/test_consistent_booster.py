@@ -14,6 +14,7 @@ from placet.metrics import ndcg
 from placet.rank import ConsistentBooster
 from placet.rank.boosting import weak_rankers
 from placet.rank.boosting.score_level import best_constant
+from placet.rank.tree_arrays import Forest
 
 
 @pytest.fixture(scope="module")
@@ -113,14 +114,35 @@ def test_stumps_are_the_best_of_all_thresholds(data):
             best = max(best, d[left].sum() ** 2 / left.sum() + d[~left].sum() ** 2 / (~left).sum())
     assert kind == "tree"
     assert (d @ h) ** 2 / (h @ h) == pytest.approx(best, rel=1e-9)
-    np.testing.assert_array_equal(nodes(np.ascontiguousarray(data.X)), h)
+    np.testing.assert_array_equal(nodes.predict(np.ascontiguousarray(data.X)), h)
 
 
 def test_a_value_on_the_threshold_goes_left():
-    nodes = weak_rankers.TreeNodes(
-        np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([1, 0, 0]), np.array([2, 0, 0]), np.array([0, -1.0, 1.0])
-    )
-    np.testing.assert_array_equal(nodes(np.array([[0.5], [0.6], [0.4]])), [-1, 1, -1])
+    splits = np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([1, 0, 0]), np.array([2, 0, 0])
+    tree = Forest.of_splits(1, *splits, np.array([0, -1.0, 1.0]), np.array([3, 2, 1]))
+    np.testing.assert_array_equal(tree.predict(np.array([[0.5], [0.6], [0.4]])), [-1, 1, -1])
+    tree.check()
+
+
+def test_plain_splits_tell_the_smallest_numbers_apart():
+    """LightGBM takes values up to 1e-35 for 0; a stump between two of them does not."""
+    X = np.array([[1e-40], [2e-40]])
+    h, (_, tree) = weak_rankers.Stumps(X).propose(np.array([1.0, -1.0]), None, None)
+    np.testing.assert_array_equal(tree.predict(X), h)
+    assert h.tolist() == [-1.0, 1.0]
+
+
+def test_a_sum_of_forests_adds_their_scores_times_their_factors():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    trees = [weak_rankers.TreeLearner(X, backend, 5, 5, k).propose(rng.normal(size=60), None, None)[1][1]
+             for k, backend in enumerate(("lightgbm", "sklearn", "lightgbm"))]  # fmt: skip
+    whole = Forest.sum_of(list(zip(trees, (1.0, -2.0, 0.5))), 3)
+    whole.check()
+    expected = trees[0].predict(X) - 2 * trees[1].predict(X) + 0.5 * trees[2].predict(X)
+    np.testing.assert_allclose(whole.predict(X), expected, rtol=1e-12, atol=1e-15)
+    assert whole.leaves().sum() == sum(tree.leaves().sum() for tree in trees)
+    assert Forest.sum_of([], 3).predict(X).tolist() == [0.0] * 60
 
 
 def test_stumps_of_a_column_with_many_values_use_quantiles():

@@ -5,7 +5,7 @@ import numpy as np
 from placet.kernels.jit import jit
 
 ZERO = float(np.float32(1e-35))  # LightGBM treats absolute values up to this as 0
-DEFAULT_LEFT, ZERO_IS_MISSING, NAN_IS_MISSING, CATEGORY = 1, 2, 4, 8
+DEFAULT_LEFT, ZERO_IS_MISSING, NAN_IS_MISSING, CATEGORY, PLAIN = 1, 2, 4, 8, 16
 
 
 @jit()
@@ -13,8 +13,11 @@ def goes_left(x, threshold, how, bounds, bits):
     """Whether a value goes to the left child of a node, by LightGBM's rules.
 
     ``how`` is a sum of the constants above.  A category goes left if its bit is set in ``bits``, from
-    ``bounds[threshold]`` to ``bounds[threshold + 1]``.  NaN counts as 0 unless NaN denotes a missing value.
+    ``bounds[threshold]`` to ``bounds[threshold + 1]``.  NaN counts as 0 unless NaN denotes a missing value.  A PLAIN
+    split has no such rules: values up to the threshold go left.
     """
+    if how == PLAIN:
+        return x <= threshold
     if how & CATEGORY:
         if np.isnan(x) or x <= -1.0 or x >= 2147483648.0:
             return False

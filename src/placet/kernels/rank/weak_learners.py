@@ -1,4 +1,4 @@
-"""Weak learners: the best split of a gradient by binned features, and regression trees stored as arrays."""
+"""Weak learners: the best split of a gradient by binned features."""
 
 import numpy as np
 
@@ -34,14 +34,3 @@ def best_split(bins, n_bins, d, columns):
             if gain > best_gain:
                 best_feature, best_bin, best_gain = f, b, gain
     return best_feature, best_bin, best_gain
-
-
-@jit()
-def add_trees(X, feature, threshold, left, right, value, roots, out):
-    """Add the leaf values of all trees to ``out`` (rows,); a node with feature -1 is a leaf.  O(rows trees depth)."""
-    for i in range(X.shape[0]):
-        for root in roots:
-            node = root
-            while feature[node] >= 0:
-                node = left[node] if X[i, feature[node]] <= threshold[node] else right[node]
-            out[i] += value[node]

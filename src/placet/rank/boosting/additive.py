@@ -7,12 +7,11 @@ import numpy as np
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, rows_of
-from placet.kernels.rank import weak_learners as kernels
 from placet.rank import similarity
 from placet.rank.boosting import weak_rankers
 from placet.rank.ranker import Ranker
-from placet.rank.saving.fitted_state import Array, Number, Several, TupleOf, holds
-from placet.rank.tree_arrays import check_nodes
+from placet.rank.saving.fitted_state import Array, Number, Several, TreesOf, TupleOf, holds
+from placet.rank.tree_arrays import Forest
 from placet.rank.validation import Best
 
 
@@ -65,10 +64,7 @@ class Additive(Ranker):
         level_=Number(),
         coef_=Array("features"),
         listwise_coef_=Array("listwise"),
-        nodes_=Array(3, "nodes", dtype="int64", low=-1),
-        node_value_=Array("nodes"),
-        node_threshold_=Array("nodes"),
-        roots_=Array("trees", dtype="int64", low=0),
+        trees_=TreesOf(),
         scale_=Array("kernels", above=0),
         rounds_=Several(TupleOf(((str,), (float,), (float,), (float,), (float, None)))),
     )
@@ -94,7 +90,7 @@ class Additive(Ranker):
             groups[name].mean @ w for name, w in (("feature", self.coef_), ("listwise", self.listwise_coef_)) if w.any()
         ]
         self.level_, self.scale_ = model.whole_level() - float(sum(moved)), model.scale
-        self.nodes_, self.node_threshold_, self.node_value_, self.roots_ = model.trees()
+        self.trees_ = model.trees()
 
     def _boost(
         self,
@@ -175,11 +171,7 @@ class Additive(Ranker):
             out += np.asarray(queries.X @ self.coef_, dtype=np.float64)
         if self.listwise_coef_.any():
             out += self._listwise(queries, self.scale_) @ self.listwise_coef_
-        if len(self.roots_):
-            X = np.ascontiguousarray(queries.X, np.float64)
-            feature, left, right = np.ascontiguousarray(self.nodes_)
-            kernels.add_trees(X, feature, self.node_threshold_, left, right, self.node_value_, self.roots_, out)
-        return out
+        return out + self.trees_.predict(queries.X) if len(self.trees_.roots) else out
 
     @classmethod
     def from_saved(cls, params: dict[str, Any], state: dict[str, Any] | None) -> Self:
@@ -193,8 +185,6 @@ class Additive(Ranker):
         model = Sum(n, len(self.kernels) if "listwise" in self._names() else 0)
         if (len(self.listwise_coef_), len(self.scale_)) != (model.n_listwise, len(model.scale)):
             raise DataError(f"{len(self.listwise_coef_)} weights of products do not fit {len(model.scale)} kernels")
-        feature, left, right = self.nodes_
-        check_nodes(feature, left, right, self.roots_, n)
 
     def _names(self) -> tuple[str, ...]:
         return (self.learners,) if isinstance(self.learners, str) else tuple(self.learners)
@@ -234,16 +224,10 @@ class Sum:
                 (coef if name == "feature" else listwise)[k] += alpha
         return coef, listwise
 
-    def trees(self) -> tuple[Ints, Floats, Floats, Ints]:
-        """(feature, left, right) of all nodes, their thresholds and values, and the roots."""
-        all_nodes = [nodes.times(alpha) for _, (kind, nodes), alpha in self.parts if kind == "tree"]
-        starts = np.cumsum([0] + [len(nodes.feature) for nodes in all_nodes])[:-1]
-        if not all_nodes:
-            return np.zeros((3, 0), np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
-        whole = [np.vstack([n.feature, n.left + at, n.right + at]) for n, at in zip(all_nodes, starts)]
-        threshold = np.concatenate([n.threshold for n in all_nodes])
-        value = np.concatenate([n.value for n in all_nodes])
-        return np.concatenate(whole, axis=1).astype(np.int64), threshold, value, starts.astype(np.int64)
+    def trees(self) -> Forest:
+        """All trees, with their factors."""
+        own = [(tree, alpha) for _, (kind, tree), alpha in self.parts if kind == "tree"]
+        return Forest.sum_of(own, self.n_features)
 
 
 class RunningScores:
@@ -262,7 +246,7 @@ class RunningScores:
             )  # uncentered: a shift changes no order
         elif kind == "tree":
             assert self.dense is not None
-            self.s = self.s + alpha * what(self.dense)
+            self.s = self.s + alpha * what.predict(self.dense)
 
 
 def reason_no_edge(n: int, gamma: float, least: float) -> str:

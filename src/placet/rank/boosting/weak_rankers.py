@@ -9,7 +9,7 @@ and the largest |<p, h>|, and ``all_by_range(n)`` yields all such h, with ``n`` 
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -25,24 +25,6 @@ LEARNERS = ("feature", "stump", "tree", "listwise")
 ByRange = tuple[Floats, Any, float]
 EXPONENTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 N_BINS = 255
-
-
-class TreeNodes(NamedTuple):
-    """A regression tree; node 0 is the root, a node with feature -1 is a leaf; x <= threshold goes left."""
-
-    feature: Ints
-    threshold: Floats
-    left: Ints
-    right: Ints
-    value: Floats
-
-    def __call__(self, X: Floats) -> Floats:
-        out = np.zeros(X.shape[0])
-        kernels.add_trees(X, *self, np.zeros(1, np.int64), out)
-        return out
-
-    def times(self, factor: float) -> "TreeNodes":
-        return self._replace(value=factor * self.value)
 
 
 class ColumnLearner:
@@ -123,7 +105,7 @@ def values_of(name: str, function: Any, X: Any, listwise: Any) -> Floats:
     kind, what = function
     if kind == "column":
         return column(X if name == "feature" else listwise, what)
-    found: Floats = what(np.ascontiguousarray(X, np.float64))
+    found: Floats = what.predict(np.ascontiguousarray(X, np.float64))
     return found
 
 
@@ -164,15 +146,13 @@ class Stumps:
         return [(function, float(h.std())) for h, function, _ in self.all_by_range(n) if h.std() > 0]
 
     def _stump(self, f: int, b: int, left: float, right: float) -> tuple[Floats, Any]:
-        """The stump with these values on the two sides of edge b of feature f: on the training rows, and as nodes."""
-        nodes = TreeNodes(
-            np.array([f, -1, -1]),
-            np.array([self.edges[f][b], 0.0, 0.0]),
-            np.array([1, 0, 0]),
-            np.array([2, 0, 0]),
-            np.array([0.0, left, right]),
-        )
-        return np.where(self.bins[f] <= b, left, right), ("tree", nodes)
+        """The stump with these values on the two sides of edge b of feature f: on the training rows, and as a tree."""
+        goes_left = self.bins[f] <= b
+        n, n_left = len(goes_left), int(goes_left.sum())
+        counts = np.maximum([n, n_left, n - n_left], 1)
+        splits = np.array([f, -1, -1]), np.array([self.edges[f][b], 0.0, 0.0]), np.array([1, 0, 0]), np.array([2, 0, 0])
+        tree = Forest.of_splits(self.X.shape[1], *splits, np.array([0.0, left, right]), counts)
+        return np.where(goes_left, left, right), ("tree", tree)
 
 
 class TreeLearner:
@@ -185,10 +165,8 @@ class TreeLearner:
 
     def propose(self, d: Floats, rows: Ints | None, columns: Ints | None) -> tuple[Floats, Any] | None:
         self.grown += 1
-        nodes = (_lightgbm_tree if self.backend == "lightgbm" else _sklearn_tree)(self, -d, rows, columns)
-        if nodes is None:
-            return None
-        return nodes(self.X), ("tree", nodes)
+        tree = (_lightgbm_tree if self.backend == "lightgbm" else _sklearn_tree)(self, -d, rows, columns)
+        return None if tree is None else (tree.predict(self.X), ("tree", tree))
 
     def propose_by_range(self, p: Floats) -> ByRange | None:
         """A tree fitted to p, scaled to range 1."""
@@ -208,7 +186,7 @@ def _edges(x: Floats) -> Floats:
     return np.where(middle < values[1:], middle, values[:-1])
 
 
-def _sklearn_tree(family: TreeLearner, target: Floats, rows: Ints | None, columns: Ints | None) -> TreeNodes | None:
+def _sklearn_tree(family: TreeLearner, target: Floats, rows: Ints | None, columns: Ints | None) -> Forest | None:
     from sklearn.tree import DecisionTreeRegressor
 
     X = family.X if rows is None else family.X[rows]
@@ -222,16 +200,11 @@ def _sklearn_tree(family: TreeLearner, target: Floats, rows: Ints | None, column
     inner = grown.feature >= 0
     feature = np.where(inner, names[np.where(inner, grown.feature, 0)], -1)
     left, right = np.where(inner, grown.children_left, 0), np.where(inner, grown.children_right, 0)
-    return TreeNodes(
-        feature.astype(np.int64),
-        np.ascontiguousarray(grown.threshold, np.float64),
-        left.astype(np.int64),
-        right.astype(np.int64),
-        np.ascontiguousarray(grown.value[:, 0, 0], np.float64),
-    )
+    threshold, value = np.where(inner, grown.threshold, 0.0), np.where(inner, 0.0, grown.value[:, 0, 0])
+    return Forest.of_splits(family.X.shape[1], feature, threshold, left, right, value, grown.n_node_samples)
 
 
-def _lightgbm_tree(family: TreeLearner, target: Floats, rows: Ints | None, columns: Ints | None) -> TreeNodes | None:
+def _lightgbm_tree(family: TreeLearner, target: Floats, rows: Ints | None, columns: Ints | None) -> Forest | None:
     lgb = lightgbm()
     names = None if columns is None else columns.tolist()
     common = {"verbosity": -1, "min_data_in_leaf": family.min_rows, "deterministic": True, "force_row_wise": True}
@@ -256,10 +229,7 @@ def _lightgbm_tree(family: TreeLearner, target: Floats, rows: Ints | None, colum
     booster = lgb.Booster(grow, data)
     booster.update()
     forest = Forest.from_text(booster.model_to_string())
-    if forest.feature[0] < 0:
-        return None
-    feature, left, right = (part.astype(np.int64) for part in (forest.feature, forest.left, forest.right))
-    return TreeNodes(feature, forest.threshold, left, right, forest.value)
+    return None if forest.feature[0] < 0 else forest
 
 
 def listwise_table(X: Any, z: Floats, offsets: Ints) -> Floats:
