@@ -117,8 +117,8 @@ def consensus(
         raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
     if not isinstance(method, str):
         return _groups(data, method, bootstrap, random_state, progress, params)
-    check_method(method, params)
-    record = METHODS[method]
+    record = method_of(method)
+    record.check(params)
     if record.kind == "score method":
         raise ValueError(f"{method!r} needs a table of scores, as placet.read_scores gives; not {type(data).__name__}")
     if "random_state" in record.parameters:
