@@ -156,8 +156,38 @@ def test_sound_sources_and_floats_are_tables():
     assert len(read_table(DATA / "rafos/dimes_floats.csv", "raise").rows()) == 140
 
 
+@pytest.mark.parametrize(
+    ("name", "votes", "models"),
+    [
+        ("arena-human.json", 26_919, 20),
+        ("arena-gpt4.json", 26_919, 20),
+        ("llmfao-gpt4-comparisons.csv", 3_236, 70),
+        ("llmfao-gpt4-crowd-comparisons.csv", 2_139, 59),
+    ],
+)
+def test_votes_of_people_and_of_judges(name, votes, models):
+    read = pio.read(DATA / "votes" / f"{name}.xz")
+    assert isinstance(read, Comparisons)
+    assert (read.n_items, (read.wins_i + read.wins_j + read.ties).sum()) == (models, votes)
+
+
+def test_a_table_of_benchmarks_with_most_cells_missing():
+    columns = {"item": "model", "task": "benchmark", "score": "performance"}
+    about = pio.read(DATA / "scores/epoch-benchmarks.csv.xz", format="scores", **columns).describe()
+    assert (about["items"], about["tasks"], about["scores"]) == (179, 38, 1_324)
+
+
+@pytest.mark.parametrize(("name", "choices"), [("fishing", 1_182), ("electricity", 4_308)])
+def test_choices_are_tables_of_four_alternatives_with_one_chosen(name, choices):
+    rows = read_table(DATA / f"choice/{name}.csv.xz", "raise").rows()
+    assert len(rows) == 4 * choices
+    assert Counter(rows.column("choice"))["1"] == choices
+
+
 def test_no_file_is_left_unread():
     folders = {path.relative_to(DATA).parts[0] for path in DATA.rglob("*") if path.is_file()} - {"README.md"}
-    assert folders == {"letor3", "letor4", "lightgbm_rank", "preflib", "rafos", "trec_web", "votes", "xmc"}
+    assert folders == {
+        *("choice", "letor3", "letor4", "lightgbm_rank", "preflib", "rafos", "scores", "trec_web", "votes", "xmc"),
+    }
     others = {path.name for path in DATA.glob("preflib/*/*")} - {path.name for path in preflib_files()}
     assert others == {"info.txt", "metadata.csv"}
