@@ -37,9 +37,7 @@ def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.ndim != 1:
         raise DataError(f"a column must be one-dimensional, not of shape {array.shape}")
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    return read_only(array)
 
 
 def refuse_masked_or_complex(values: Any) -> None:
@@ -61,10 +59,8 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 def set_columns(record: Any, **values: Any) -> None:
     """Set fields of a frozen dataclass; arrays become read-only views."""
     for name, value in values.items():
-        if isinstance(value, np.ndarray) and value.flags.writeable:
-            value = value.view()
-            value.flags.writeable = False
-        object.__setattr__(record, name, value)
+        column = read_only(value) if isinstance(value, np.ndarray) and value.flags.writeable else value
+        object.__setattr__(record, name, column)
 
 
 def trusted(kind: type[T], **columns: Any) -> T:
