@@ -44,6 +44,10 @@ def test_the_winner_is_no_item_with_a_single_five_star_rating(ratings, monkeypat
     assert support["new"] == 1
     assert support[rows[0][0]] > 5
     assert ("ranked by mpm" in err) == (method == "mpm")
+    assert ("--method plackett-luce looks only" in err) == (method == "mpm")
+    unasked = placet.consensus(data)
+    assert unasked.method == method
+    assert any("method='plackett-luce' looks only" in note for note in unasked.notes) == (method == "mpm")
     expected = placet.consensus(data, method)
     rank = {row[0]: float(row[head.index("rank")]) for row in rows}
     assert rank == dict(zip(expected.items, expected.ranks.tolist()))

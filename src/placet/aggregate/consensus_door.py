@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 
 from placet.aggregate.data_facts import notes_of_data, support
-from placet.aggregate.defaults import default_method
+from placet.aggregate.defaults import default_method, default_note
 from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
@@ -23,7 +23,7 @@ from placet.aggregate.result.initial_scores import start_scores
 from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.aggregate.scores.score_consensus import consensus_of_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, with_columns
 from placet.data.scores import Scores
 from placet.optim import Progress
 from placet.threads import algebra_threads
@@ -100,7 +100,8 @@ def consensus(
     {'cats': ['a', 'b'], 'dogs': ['y', 'x']}
     """
     if method is None:
-        method = default_method(data)
+        method, why = default_method(data), default_note(data)
+        data = with_columns(data, notes=(*data.notes, why)) if why and isinstance(data, Rankings) else data
     if isinstance(data, Mapping):
         given: dict[str, Any] = {"bootstrap": bootstrap, "random_state": random_state, "start": start, **params}
         return cast(ConsensusSet, _of_slices(data, method, "slice", progress, **given))

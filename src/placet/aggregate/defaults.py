@@ -41,7 +41,7 @@ def default_note(data: Any) -> str:
         return ""
     return (
         f"{rows:,} ratings of {items:,} items are ranked by {MANY_RATINGS.name}, in seconds; items gain by being rated "
-        f"often. --method {BALLOTS.name} looks only at how high each user rated what, and may take minutes"
+        f"often. method={BALLOTS.name!r} looks only at how high each user rated what, and may take minutes"
     )
 
 
