@@ -1,0 +1,104 @@
+"""Files as sources of one fit: ``human=votes.csv gpt-4=judge.jsonl``, or one file with a column of sources."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from placet.cli.common.console_output import say
+from placet.cli.common.options import MODEL
+from placet.cli.common.parts_option import open_parts
+
+if TYPE_CHECKING:
+    from placet.data import Sources
+
+SourceColumn = Annotated[
+    str,
+    typer.Option(
+        "--source",
+        metavar="COLUMN",
+        help="A column that says who judged: its values are sources of one fit.",
+        rich_help_panel=MODEL,
+    ),
+]
+Target = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The source whose opinion is asked for, such as human; others count as far as they agree.",
+        rich_help_panel=MODEL,
+    ),
+]
+
+
+def named_files(files: Sequence[Path]) -> dict[str, list[Path]]:
+    """NAME=FILE arguments as name -> files; empty if no argument has a name.  An existing file is never split."""
+    pairs = [(file, *str(file).partition("=")) for file in files]
+    named = [bool(name and equals and path) and not file.exists() for file, name, equals, path in pairs]
+    if not any(named):
+        return {}
+    if not all(named):
+        plain = files[named.index(False)]
+        raise ValueError(f"{plain} has no name, while other files have; write NAME={plain}")
+    found: dict[str, list[Path]] = {}
+    for _, name, _, path in pairs:
+        found.setdefault(name, []).append(Path(path))
+    return found
+
+
+def check_sources(files: Sequence[Path], source: str, target: str, refused: dict[str, Any]) -> dict[str, list[Path]]:
+    """The named files; a ``ValueError`` for options that do not go together, before anything is read."""
+    named = named_files(files)
+    if target and not (named or source):
+        example = f"{target}={files[0]}"
+        raise ValueError(f"--target {target} needs sources: name the files ({example}), or --source COLUMN")
+    if source and named:
+        raise ValueError(f"--source {source} and NAME=FILE both say what the sources are; give only one")
+    if named and target and target not in named:
+        raise ValueError(f"--target {target} is not among the sources: {', '.join(named)}")
+    if named or source:
+        given = next((name for name, value in refused.items() if value), None)
+        if given is not None:
+            raise ValueError(f"{given} does not go with several sources, which are joined by a model of their own")
+    return named
+
+
+def read_sources(
+    files: Sequence[Path],
+    named: dict[str, list[Path]],
+    source: str,
+    target: str,
+    format: str,
+    options: dict[str, Any],
+) -> "Sources":
+    """Read the named files, or one file by its column of sources."""
+    from placet import io
+    from placet.data import Sources
+
+    if named:
+        parts: dict[Any, Any] = {
+            name: io.to_aggregate(io.read_files(own, format or None, **options), str(own[0]))
+            for name, own in named.items()
+        }
+    else:
+        slices = io.read_slices([str(file) for file in files], source, format or None, **options)
+        parts = {str(name): io.to_aggregate(part, f"{source} {name!r}") for name, part in slices.items()}
+    found = Sources(parts, target or None)
+    for note in found.notes:
+        say(note)
+    return found
+
+
+def sources_in_parts(named: dict[str, list[Path]], target: str, format: str, options: dict[str, Any], dask: str) -> Any:
+    """A context with the named files as sources in parts."""
+    from contextlib import contextmanager
+
+    from placet.data import Sources
+
+    @contextmanager
+    def opened() -> Any:
+        with open_parts(list(named.values()), format, options, dask, "sources") as parts:
+            yield Sources(dict(zip(named, parts)), target or None)
+
+    return opened()

@@ -1,0 +1,75 @@
+"""Sources on the command line: named files, a column of sources, errors that tell the way out."""
+
+import json
+
+import pytest
+
+import placet
+from placet.cli.common.read_sources import named_files
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Votes of people and of a judge, each in a file, and both in one file with a column; a table of scores."""
+    found = placet.simulate.judged_votes([1.0, 0.3, -0.3, -1.0], 80, 400, items=list("abcd"), random_state=1)
+    lines = {}
+    for name, votes in found.items():
+        rows = zip(votes.i, votes.j, votes.wins_i, votes.wins_j)
+        lines[name] = [f"{votes.items[i]},{votes.items[j]},{side}" for i, j, x, y in rows for side, count in (("a", x), ("b", y)) for _ in range(int(count))]  # fmt: skip
+        (tmp_path / f"{name}.csv").write_text("\n".join(["model_a,model_b,winner", *lines[name]]) + "\n")
+    both = [f"{line},{name}" for name, own in lines.items() for line in own]
+    (tmp_path / "both.csv").write_text("\n".join(["model_a,model_b,winner,judge", *both]) + "\n")
+    (tmp_path / "table.csv").write_text("model,maths,law\na,0.9,0.8\nb,0.7,0.6\nc,0.4,\nd,0.2,0.3\n")
+    return tmp_path
+
+
+def test_named_files_and_a_column_of_sources_give_one_answer(files, placet_command):
+    human, judge = f"human={files / 'human.csv'}", f"judge={files / 'judge.csv'}"
+    one, said = placet_command("aggregate", human, judge, "--target", "human")
+    two, _ = placet_command("aggregate", str(files / "both.csv"), "--source", "judge", "--target", "human")
+    assert one == two
+    assert "judge is worth" in said
+    found = placet.consensus(
+        placet.Sources({"human": placet.read(files / "human.csv"), "judge": placet.read(files / "judge.csv")}, "human")
+    )
+    assert one.splitlines()[1].split("\t")[0] == found.ranking[0]
+    parts, _ = placet_command("aggregate", human, judge, "--target", "human", "--parts")
+    assert [line.split("\t")[0] for line in parts.splitlines()] == [line.split("\t")[0] for line in one.splitlines()]
+
+
+def test_three_kinds_with_a_page_and_json(files, placet_command):
+    named = [f"{name}={files / name}.csv" for name in ("human", "judge", "table")]
+    out, _ = placet_command("aggregate", *named, "--target", "human", "--json")
+    value = json.loads(out)
+    assert [row["source"] for row in value["sources"]] == ["human", "judge", "table"]
+    page = files / "page.html"
+    placet_command("aggregate", *named, "--target", "human", "--report", str(page), "--scale", "elo")
+    text = page.read_text()
+    assert "The sources" in text
+    assert "Where the sources differ" in text
+    assert "judge is worth" in text or "judge adds" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["human={}/human.csv", "{}/judge.csv"], "judge.csv has no name, while other files have; write NAME="),
+        (["human={}/human.csv", "judge={}/judge.csv", "--target", "x"], "--target x is not among the sources: human, judge"),
+        (["{}/human.csv", "--target", "human"], "--target human needs sources: name the files"),
+        (["human={}/human.csv", "--source", "judge"], "give only one"),
+        (["a={}/human.csv", "b={}/judge.csv", "-m", "borda"], "--method borda does not go with several sources"),
+        (["a={}/human.csv", "b={}/judge.csv", "--by", "x"], "--by does not go with several sources"),
+        (["a={}/human.csv", "b={}/judge.csv", "-p", "drift=1"], "unknown to 'sources'"),
+        (["{}/human.csv", "{}/table.csv"], "as sources of one fit: placet aggregate human="),
+        (["{}/both.csv", "--source", "judge", "--parts"], "leave --parts or --dask out"),
+    ],
+)  # fmt: skip
+def test_errors_tell_the_way_out(files, placet_command, words, said):
+    _, err = placet_command("aggregate", *(word.format(files) for word in words), code=2)
+    assert said in err
+
+
+def test_an_existing_file_with_an_equals_sign_is_a_file(tmp_path):
+    path = tmp_path / "a=b.csv"
+    path.write_text("x")
+    assert named_files([path]) == {}
