@@ -1,0 +1,1 @@
+"""Proof: how few votes would change a result, and certificates that anyone can check."""

@@ -1,0 +1,83 @@
+"""``placet fragility``: how few votes would change a ranking, and which they are."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say
+from placet.cli.common.options import (
+    AsJson,
+    FormatName,
+    Level,
+    MethodName,
+    Out,
+    Param,
+    SeedOption,
+    check_reading,
+    formats_to_rank,
+    reads,
+)
+from placet.cli.common.read_files import read_or_update
+from placet.cli.common.read_sources import SourceColumn, Target, check_sources, read_sources
+
+GoalChoice = Literal["best", "top", "tiers"]
+ByChoice = Literal["vote", "voter", "judge", "task", "day"]
+
+
+@reads("qid", "label")
+def fragility(
+    files: Annotated[list[Path], typer.Argument(help="Votes, ballots, ratings or score tables; NAME=FILE a source.")],
+    goal: Annotated[
+        GoalChoice,
+        typer.Option(metavar="best|top|tiers", help="What must not change: the first place, the best K, or tiers."),
+    ] = ("best"),
+    k: Annotated[int, typer.Option("--top", min=1, metavar="K", help="With --goal top: how many are the best.")] = 1,
+    by: Annotated[
+        ByChoice,
+        typer.Option(
+            metavar="vote|voter|judge|task|day", help="What is removed: single votes, or all of a voter, day or task."
+        ),
+    ] = ("vote"),
+    method: MethodName = "",
+    format: FormatName = "",
+    param: Param = None,
+    bootstrap: Annotated[int, typer.Option(min=0, metavar="N", help="Rounds of resampling, for tiers of rules.")] = 0,
+    level: Level = 0.95,
+    source: SourceColumn = "",
+    target: Target = "",
+    seed: SeedOption = 0,
+    out: Out = None,
+    as_json: AsJson = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Find how few votes, removed, would change the ranking, and list them.
+
+    Every set was confirmed by ranking again without it.  "at most" marks a set of which it is not proved that no
+    smaller one does the same; borda, plurality, copeland and irv are exact.
+    """
+    from placet.aggregate import fragility as find
+    from placet.aggregate.consensus_door import check_method
+    from placet.data.parameters import parse_parameters
+
+    check_suffix(out)
+    check_reading(reading, formats_to_rank(format), "placet fragility")
+    params = parse_parameters(param or [])
+    named = check_sources(files, source, target, {f"--method {method}": method})
+    if method:
+        check_method(method, params)
+    if named or source:
+        with progress_bar("reading"):
+            data = read_sources(files, named, source, target, format, reading)
+    else:
+        data, _ = read_or_update(files, "", format, reading)
+    given: dict[str, Any] = {"bootstrap": bootstrap, "random_state": seed, "level": level, **params}
+    with progress_bar("refitting"):
+        found = find(data, method or None, goal=goal, k=k, by=by, **given)
+    for words in (*found.sentences(), *found.notes):
+        say(words)
+    if not found.claims:
+        say("there is a single tier, and so no border that could change")
+    frame = found.removed_frame()
+    deliver(out, as_json, frame.columns, frame.rows(), found.to_dict())
