@@ -148,7 +148,8 @@ def rankers() -> dict[str, Callable]:
 
 def tables(name: str) -> Counter:
     """Odd tables: finite scores, refused, bad (scores that are not finite), crash or hang."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    tests = Path(__file__).parents[1] / "tests"
+    sys.path[:0] = [str(tests), str(tests / "rank")]
     from test_odd_tables import ODD
 
     fit = rankers()[name]

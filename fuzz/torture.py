@@ -11,6 +11,7 @@ import argparse
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -22,14 +23,17 @@ import numpy as np
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "rank")]
 
+import fuzz_door  # noqa: E402
 import fuzz_models  # noqa: E402
 import fuzz_peers  # noqa: E402
+import fuzz_server  # noqa: E402
+import kills  # noqa: E402
 import signals as signals_of_commands  # noqa: E402
 
 import placet  # noqa: E402
-from placet.data import memory as free_memory  # noqa: E402
+from placet.data.engines import memory as free_memory  # noqa: E402
 
 FAILURES: list[str] = []
 
@@ -341,14 +345,91 @@ def votes(given):
     return [text, "", *table(["votes", *libraries], rows)]
 
 
+def server(given):
+    """Attacks on a studio that runs."""
+    keep = None if given.quick else KEPT / "server.jsonl"
+    rows, failures = fuzz_server.every(given.quick, keep)
+    FAILURES.extend(failures)
+    return [
+        "A studio runs in a process of its own and is attacked on loopback. It survives if it answers as it should (an error in words, never 5xx), prints no "
+        "traceback, loses no vote that it has acknowledged, and answers a normal client afterwards.",
+        "",
+        *table(["attack", "tried", "survived"], rows),
+    ]
+
+
+def door(given):
+    """Random small problems at the one door."""
+    n = 1000 if given.quick else 30_000
+    cpu = time.process_time()
+    said = Counter()
+    for number in range(n):
+        words = fuzz_door.verdict(number)
+        said["BAD" if words.startswith("BAD") else words] += 1
+        if words.startswith("BAD"):
+            FAILURES.append(f"door, problem {number}: {words}")
+    return door_lines(said, time.process_time() - cpu)
+
+
+def door_lines(said, cpu):
+    """The table of random problems at the door."""
+    total = sum(said.values())
+    text = (
+        "Random votes, ballots, score tables, slices, parts and sources with ties, gaps, weights (0, 1e-300, 1e300), voters, times, controls and "
+        "contests; every method, any values of its parameters, with and without bootstrap. A problem survives if the numbers are finite, every "
+        "rank lies in its own interval, probabilities sum to one and the same rows in another order give the same scores (unless the result "
+        "says that it did not converge); or if Placet "
+        f"refuses it in its own words. Any other exception and any warning of NumPy is a failure. {cpu:.0f} seconds of CPU."
+    )
+    rows = [["`consensus`", total, total - said["BAD"], said["answered"], said["refused"]]]
+    return [text, "", *table(["door", "tried", "survived", "answered", "refused"], rows)]
+
+
+def keyboard(given):
+    """Stories of the studio in Chromium, with keys alone."""
+    test = ROOT / "tests" / "studio" / "test_studio_keyboard.py"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    marks = "".join(re.findall(r"^([.FEs]+) +\[", done.stdout, flags=re.MULTILINE))
+    FAILURES.extend(re.findall(r"^FAILED.*", done.stdout, flags=re.MULTILINE))
+    return keyboard_lines(len(marks) - marks.count("s"), marks.count("."))
+
+
+def keyboard_lines(tried, survived):
+    """The table of stories by keyboard."""
+    text = (
+        "A board, its question and its tabs, a ballot, odd columns, images of a poll, a phone with the question folded: each is done in Chromium "
+        "by Tab, arrows, Enter and letters alone. A story survives if every control is reached, the focus is seen, no redraw loses it, "
+        "and axe-core finds no fault."
+    )
+    return [text, "", *table(["studio", "tried", "survived"], [["by keyboard", tried, survived]])]
+
+
+def killed(given):
+    """SIGKILL of a training, of a checkpoint, of a scheduler."""
+    rows, failures = kills.every(given.quick)
+    FAILURES.extend(failures)
+    return killed_lines(rows)
+
+
+def killed_lines(rows):
+    """The table of what was killed."""
+    text = "SIGKILL cannot be caught: what matters is what is left. No half file may stand under the name that was asked for."
+    return [text, "", *table(["killed", "tried", "survived", "what is left"], rows)]
+
+
 PARTS = {
     "Model files": model_files,
     "Odd tables": odd_tables,
     "Odd votes": votes,
+    "Door": door,
     "Names": names,
     "Memory": memory,
     "Readers": readers,
+    "Server": server,
+    "Studio by keyboard": keyboard,
     "Signals": signals,
+    "Killed": killed,
     "Same bytes": same_bytes,
 }
 KEPT = ROOT / "build" / "torture"
@@ -385,9 +466,35 @@ def lines_of(name, given):
     return lines
 
 
+def sections(text):
+    """The sections of a page by their headings, in order; the beginning has none."""
+    found = {}
+    for part in re.split(r"^(?=## )", text, flags=re.MULTILINE):
+        found[part.partition("\n")[0].removeprefix("## ") if part.startswith("## ") else ""] = part
+    return found
+
+
+def with_sections(old, new):
+    """The old page with the parts of the new one in place of theirs; a part it did not have stands where `PARTS` has it."""
+    kept, made = sections(old), sections(new)
+    last = "In continuous integration"
+    every = kept | {name: text for name, text in made.items() if name in PARTS}
+    order = [
+        "",
+        *(name for name in PARTS if name in every),
+        *(name for name in every if name not in ("", last, *PARTS)),
+        last,
+    ]
+    return "".join(every[name].rstrip("\n") + "\n\n" for name in order if name in every).rstrip("\n") + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(PARTS)}; all unless given")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        help=f"any of {', '.join(PARTS)}; all unless given, else these sections of the page are replaced",
+    )
     parser.add_argument(
         "--mutations", type=int, default=100_000, help="of each model file, with and without its digest"
     )
@@ -408,11 +515,11 @@ def main() -> None:
         if not given.parts or name in given.parts:
             print(f"## {name}\n\n" + "\n".join(lines_of(name, given)), file=page)
     print(
-        "## In continuous integration\n\nSmaller runs of all of this are tests: 60 mutations of every model file both ways, every odd table, every name, refusals of memory, signals and forks.",
+        "## In continuous integration\n\nSmaller runs of all of this are tests: 60 mutations of every model file both ways, every odd table, every name, refusals of memory, signals and forks, 720 problems at the door, the studio by keyboard.",
         file=page,
     )
-    if not given.parts:
-        given.out.write_text(page.getvalue())
+    whole = page.getvalue() if not given.parts else with_sections(given.out.read_text(), page.getvalue())
+    given.out.write_text(whole)
     for failure in FAILURES:
         print(failure, file=sys.stderr)
     sys.exit(1 if FAILURES else 0)

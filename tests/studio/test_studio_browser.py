@@ -218,6 +218,7 @@ def test_a_board_answers(page):
     expect(page.get_by_role("button", name=NASTY)).to_be_visible()  # a name, not a tag
     shoot(page, "board")
     check_axe(page)
+    page.get_by_role("link", name="Change the question").click()  # on a phone it is folded
     page.get_by_label("ties").select_option("davidson")
     expect(page.locator("#same")).to_contain_text("ties=davidson")
     assert "p.ties=davidson" in page.url
@@ -432,3 +433,55 @@ def test_a_track_on_a_map(page):
     expect(page.locator("#found .chart svg").first).to_be_visible()
     shoot(page, "track")
     check_axe(page)
+
+
+def test_a_page_of_a_file_that_has_changed_says_so_and_offers_the_new_board(desktop, folder):
+    rows = ["Ada,Bob,a"] * 20 + ["Bob,Ada,a"] * 5
+    (folder / "log.csv").write_text("a,b,winner\n" + "\n".join(rows) + "\n")
+    desktop.goto(desktop.host)
+    with desktop.expect_file_chooser() as chosen:
+        desktop.locator("label", has_text="Choose files").click()
+    chosen.value.set_files(folder / "log.csv")
+    desktop.wait_for_url("**/data/*")
+    key = desktop.url.rsplit("/", 1)[1]
+    desktop.goto(f"{desktop.host}/board/{key}?a=Ada&b=Bob")
+    expect(desktop.locator("#lead")).to_contain_text("Ada comes first")
+    expect(desktop.locator("#pair")).to_contain_text("20 put Ada first")
+    assert desktop.locator("#changed").count() == 0
+    kept = next(
+        path for path in (folder / "w/files").iterdir() if path.read_bytes() == (folder / "log.csv").read_bytes()
+    )
+    with open(kept, "a") as log:
+        log.write("Bob,Ada,a\n" * 60)
+    expect(desktop.locator("#changed")).to_contain_text("log.csv has changed")
+    check_axe(desktop)
+    desktop.get_by_role("button", name="Show the new one").press("Enter")
+    expect(desktop.locator("#lead")).to_contain_text("Bob comes first")
+    expect(desktop.locator("#pair")).to_contain_text("65 put Bob first")
+    assert desktop.locator("#changed").count() == 0
+
+
+def test_results_come_after_voting_and_a_ballot_that_stands_is_said_to(desktop, chromium):
+    link = make_poll(desktop, "Which one?", "pairs", ["One", "Two", "Three"])
+    desktop.goto(link)
+    expect(desktop.locator(".choice")).to_have_count(2)
+    assert desktop.locator("#live").inner_text() == ""
+    desktop.locator(".choice").first.click()
+    expect(desktop.locator("#live")).to_contain_text("1 answer from 1 voter")
+    desktop.goto(link)
+    expect(desktop.locator("#live")).to_contain_text("1 answer from 1 voter")
+    desktop.goto(f"{desktop.host}/polls")
+    desktop.get_by_label("A second answer").select_option("refuse")
+    desktop.get_by_label("Question").fill("Where to?")
+    desktop.get_by_label("Items, one in each line").fill("Here\nThere")
+    desktop.get_by_label("Asked").select_option("ballots")
+    desktop.get_by_role("button", name="Make the poll").click()
+    desktop.wait_for_url(re.compile(r"/polls/[0-9a-f]{16}$"))
+    link = desktop.locator("#link pre").inner_text()
+    desktop.goto(link)
+    desktop.get_by_role("button", name="Rank: Here").click()
+    desktop.get_by_role("button", name="Send the ballot").click()
+    expect(desktop.locator(".done")).to_contain_text("Your ballot is kept")
+    desktop.goto(link)
+    expect(desktop.locator(".done")).to_contain_text("You have voted")
+    assert desktop.get_by_role("button", name="Send").count() == 0

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,8 +19,9 @@ from starlette.testclient import TestClient
 
 import placet
 from placet.io import read
+from placet.studio import polls as polls_module
 from placet.studio.app import application
-from placet.studio.polls import Refused, answer_of, fresh_pair, parse_poll, shuffled_for
+from placet.studio.polls import Latest, Refused, answer_of, fresh_pair, pair_key, parse_poll, shuffled_for
 from placet.studio.store import Store
 
 TOKEN = "a-token-for-tests"
@@ -173,6 +176,58 @@ def test_the_next_pair_is_one_that_next_pairs_names_and_the_voter_has_not_met(ow
     assert "Thank you" in three.vote(first=0, second=1, answer="a").json()["next"]["done"]
 
 
+def test_the_most_useful_pair_is_asked_first_and_each_once_before_any_twice(owner, app, monkeypatch):
+    desk = app.state.desk
+    poll = desk.poll(owner.make(items=list("abcdef")))
+    useful = [(4, 5), (0, 3), (1, 2)]
+    made = Latest(1, "{}", {pair_key(i, j): (i, j) for i, j in useful})
+    monkeypatch.setattr(desk, "latest", lambda _: made)
+    asked = [desk.next_pair(poll, f"voter{k}") for k in range(6)]
+    assert [tuple(sorted((one["first"], one["second"]))) for one in asked] == useful * 2
+    one = Voter(app, poll.id)
+    one.vote(first=4, second=5, answer="a")
+    asked = one.client.get(f"/p/{poll.id}/next").json()
+    assert {asked["first"], asked["second"]} != {4, 5}  # a voter is not asked what was answered
+
+
+def test_a_closed_poll_hands_out_no_pair(owner, app):
+    poll = owner.make()
+    one = Voter(app, poll)
+    assert "first" in one.client.get(f"/p/{poll}/next").json()
+    owner.client.put(f"/api/polls/{poll}/open", json={"open": False}, headers=owner.headers)
+    assert one.client.get(f"/p/{poll}/next").json() == {"done": "This poll is closed."}
+
+
+def test_results_are_shown_after_voting_by_default(owner, app):
+    poll = owner.make()
+    one, two = Voter(app, poll), Voter(app, poll)
+    assert one.client.get(f"/p/{poll}/results").status_code == 403
+    one.vote(first=0, second=1, answer="a")
+    assert one.client.get(f"/p/{poll}/results").json()["votes"] == 1
+    assert two.client.get(f"/p/{poll}/results").status_code == 403
+    assert TestClient(app).get(f"/p/{poll}/results").status_code == 403
+    assert "&#34;voted&#34;: true" in one.client.get(f"/p/{poll}").text
+    assert "&#34;voted&#34;: false" in two.client.get(f"/p/{poll}").text
+    owner.client.put(f"/api/polls/{poll}/open", json={"open": False}, headers=owner.headers)
+    assert two.client.get(f"/p/{poll}/results").json()["votes"] == 1  # closed: it can sway nobody any more
+
+
+def test_a_clock_that_jumps_changes_no_vote(owner, app, monkeypatch):
+    """Years ahead and back between votes: the later answer counts, the order is that of arrival, limits still hold."""
+    jumps = itertools.cycle([4e9, 0.0, 1e9, 3e9])
+    poll = owner.make()
+    one = Voter(app, poll)
+    with monkeypatch.context() as patch:  # of the server alone: a browser's clock is its own
+        patch.setattr(polls_module, "time", SimpleNamespace(time=lambda: next(jumps), monotonic=time.monotonic))
+        for answer in "abab":
+            assert one.vote(first=0, second=1, answer=answer).status_code == 201
+    raw = owner.client.get(f"/polls/{poll}/votes.raw").text.splitlines()
+    told = [json.loads(line) for line in raw]
+    assert [line["answer"] for line in told] == ["a", "b", "a", "b"]
+    assert [line["counts"] for line in told] == [False, False, False, True]
+    assert owner.client.get("/polls").status_code == 200
+
+
 def test_results_that_a_reader_has_are_not_sent_again(owner, app):
     poll = owner.make()
     Voter(app, poll).vote(first=0, second=1, answer="a")
@@ -220,7 +275,7 @@ def test_strangers_see_the_poll_and_nothing_else(owner, app):
         assert one.client.get(url).status_code == 403, url
     assert one.client.get(f"/p/{poll}/results").status_code == 403
     assert one.client.get("/p/0123456789abcdef").status_code == 404
-    shown = Voter(app, owner.make())
+    shown = Voter(app, owner.make(results="voters"))
     assert shown.client.get(f"/p/{shown.poll}/results").json()["votes"] == 0
     cookie = next(iter(shown.client.cookies.jar))
     assert cookie.path == f"/p/{shown.poll}"
@@ -295,6 +350,25 @@ def test_images_are_items(owner, app):
     for content in (b"<svg onload='alert(1)'/>", b"", b"RIFF0000AVI "):
         assert owner.client.post("/api/images", content=content, headers=owner.headers).status_code == 415
     assert owner.client.post("/api/images", content=PNG + b"\0" * (9 << 20), headers=owner.headers).status_code == 413
+
+
+def test_an_image_that_is_taken_back_leaves_the_workspace(owner, app):
+    folder = app.state.store.images
+    used, other = (
+        owner.client.post("/api/images", content=PNG, headers=owner.headers).json()["image"] for _ in range(2)
+    )
+    poll = owner.make(items=[{"text": "one", "image": used}, {"text": "two"}])
+    assert {used, other} <= {path.name for path in folder.iterdir()}
+    assert owner.client.delete(f"/api/images/{other}", headers=owner.headers).status_code == 200
+    assert not (folder / other).exists()
+    assert owner.client.delete(f"/api/images/{other}", headers=owner.headers).status_code == 404
+    shown = owner.client.delete(f"/api/images/{used}", headers=owner.headers)
+    assert (shown.status_code, "a poll shows this image" in shown.json()["error"]) == (409, True)
+    assert Voter(app, poll).client.get(f"/p/{poll}/image/0").content == PNG
+    for name in ("..%2Fstudio.sqlite", "..", "lock", f"{used}.part"):
+        assert owner.client.delete(f"/api/images/{name}", headers=owner.headers).status_code in (404, 405)
+    assert app.state.store.database.exists()
+    assert owner.client.delete(f"/api/images/{used}").status_code == 403  # a write needs its token
 
 
 def test_names_are_escaped_on_the_voters_page(owner, app):

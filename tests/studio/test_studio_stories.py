@@ -193,6 +193,8 @@ def test_bad_trainings_are_refused(browser, search, ballots):
     ):
         assert words in browser.result(f"/api/rankers/{search}/train", body, state="failed")
     assert "not graded rows" in browser.result(f"/api/rankers/{ballots}/train", {"ranker": "linear"}, state="failed")
+    named = {"ranker": "reranker", "params": {"base": "/etc/passwd"}}  # the file of a model, on the command line
+    assert "'base' cannot be set here" in browser.result(f"/api/rankers/{search}/train", named, state="failed")
     for url, body in (
         ("compare", {}),
         ("compare", {"runs": ["x"]}),

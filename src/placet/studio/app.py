@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import errno
 import secrets
+import sqlite3
+import sys
 from collections.abc import AsyncIterator, Sequence
 
 from starlette.applications import Starlette
@@ -18,11 +21,12 @@ from placet.studio.jobs import Jobs
 from placet.studio.pages import HERE, page
 from placet.studio.polls import Desk
 from placet.studio.routes import board, common, data, methods, polls, rankers, tracks
-from placet.studio.security import LOCAL_HOSTS, Guard, Keys, Rate, refusal
+from placet.studio.security import LOCAL_NAMES, Guard, Keys, Rate, refusal
 from placet.studio.store import Dataset, Store
 
 MOST_UPLOAD = 1 << 30
 MOST_AHEAD = 2
+FULL = (errno.ENOSPC, errno.EDQUOT)
 MOST_UPLOADS, MOST_VOTERS, MOST_VOTES = 60, 2000, 600
 """Limits per minute: uploads and new voters from one address, and answers of one voter."""
 
@@ -32,13 +36,13 @@ def application(
     token: str,
     *,
     most_upload: int = MOST_UPLOAD,
-    to_others: bool = False,
+    names: Sequence[str] = (),
     opened: Sequence[Dataset] = (),
 ) -> Starlette:
     """The studio of one workspace.
 
-    ``to_others`` allows host names other than this machine's; ``opened`` are datasets to read before they are
-    requested.
+    ``names`` are those by which it is called besides this machine's own; ``opened`` are datasets to read before they
+    are requested.
     """
     keys = Keys(token, store.fact("secret", lambda: secrets.token_hex(32)))
 
@@ -65,8 +69,13 @@ def application(
             Route("/static/report.css", _report_style),
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ],
-        middleware=[Middleware(Guard, keys=keys, hosts=None if to_others else LOCAL_HOSTS)],
-        exception_handlers={HTTPException: _error_response, Exception: _failure_response},
+        middleware=[Middleware(Guard, keys=keys, names=LOCAL_NAMES | {name.lower() for name in names})],
+        exception_handlers={
+            HTTPException: _error_response,
+            OSError: _system_response,
+            sqlite3.Error: _system_response,
+            Exception: _failure_response,
+        },
         lifespan=lifespan,
     )
     app.state.store, app.state.keys, app.state.jobs = store, keys, Jobs()
@@ -90,6 +99,16 @@ async def _error_response(request: Request, error: Exception) -> Response:
     if "text/html" in request.headers.get("accept", ""):
         return page(request, "refused.html", status=error.status_code, words=words)
     return refusal(error.status_code, words)
+
+
+async def _system_response(request: Request, error: Exception) -> Response:
+    """What the disk, the database or the operating system refused, in words; nothing was half written."""
+    folder = request.app.state.store.folder
+    print(f"placet: {request.url.path}: {error}", file=sys.stderr)
+    if getattr(error, "errno", None) in FULL or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        return refusal(507, f"the disk of {folder} is full; nothing was kept of this: free some space and try again")
+    words = getattr(error, "strerror", None) or str(error)
+    return refusal(500, f"the workspace {folder} cannot be used for this: {words}")
 
 
 async def _failure_response(request: Request, error: Exception) -> Response:

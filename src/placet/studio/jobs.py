@@ -6,14 +6,17 @@ import json
 import multiprocessing
 import queue
 import secrets
+import sys
 import threading
 import time
+import traceback
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
 from placet.studio import worker
+from placet.studio.security import CLOSING
 
 LANES = {"boards": 300, "polls": 30}
 """Name -> number of items of the board that warms up its process: boards are large, polls are not."""
@@ -45,6 +48,7 @@ class Job:
     started: float = 0.0
     seconds: float = 0.0
     changed: threading.Condition = field(default_factory=threading.Condition)
+    waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = field(default_factory=list)
 
     def about(self) -> dict[str, Any]:
         """The status that a page shows while it waits."""
@@ -67,6 +71,27 @@ class Job:
             for name, value in values.items():
                 setattr(self, name, value)
             self.changed.notify_all()
+            if self.state in FINAL:
+                for loop, ended in self.waiting:
+                    with contextlib.suppress(RuntimeError):  # a loop that is closed has nobody who waits
+                        loop.call_soon_threadsafe(ended.set)
+                self.waiting.clear()
+
+    async def ended(self, seconds: float) -> None:
+        """Wait up to ``seconds`` for the job to end, without a thread."""
+        mine = asyncio.get_running_loop(), asyncio.Event()
+        with self.changed:
+            if self.state in FINAL:
+                return
+            self.waiting.append(mine)
+        try:
+            async with asyncio.timeout(seconds):
+                await mine[1].wait()
+        except TimeoutError:
+            return
+        finally:
+            with self.changed, contextlib.suppress(ValueError):
+                self.waiting.remove(mine)
 
 
 class Jobs:
@@ -76,13 +101,20 @@ class Jobs:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._by_key: dict[str, Job] = {}
         self._warm: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock, self._closed = threading.Lock(), False
         self._lanes = {name: _Lane(name) for name in LANES}
 
-    def start(self, task: str, values: dict[str, Any], *, lane: str = "boards", fresh: bool = False) -> Job:
-        """Start a computation, or return the one running or done with the same values unless ``fresh``."""
-        key = json.dumps([task, values], sort_keys=True, default=str)
+    def start(
+        self, task: str, values: dict[str, Any], *, lane: str = "boards", of: str = "", fresh: bool = False
+    ) -> Job:
+        """Start a computation, or return the one running or done with the same values and data unless ``fresh``.
+
+        ``of`` is the stamp of the files that the values name.
+        """
+        key = json.dumps([task, values, of], sort_keys=True, default=str)
         with self._lock:
+            if self._closed:
+                raise Busy(CLOSING)
             known = self._by_key.get(key)
             if known is not None and known.state not in ("failed", "cancelled") and not fresh:
                 self._jobs.move_to_end(known.id)
@@ -118,7 +150,7 @@ class Jobs:
 
     async def wait_for(self, job: Job, seconds: float = 600.0) -> Job:
         """Wait up to ``seconds`` for the job to end, and return it."""
-        await asyncio.to_thread(job.wait, seconds)
+        await job.ended(seconds)
         return job
 
     def warm_up(self, lane: str = "boards") -> None:
@@ -128,7 +160,12 @@ class Jobs:
             self.start("warm up", {"items": LANES[lane]}, lane=lane)
 
     def close(self) -> None:
-        """End all processes."""
+        """Cancel what waits or runs, and end all processes; whoever waits for a result is told so at once."""
+        with self._lock:
+            self._closed = True
+            left = [job for job in self._jobs.values() if job.state not in FINAL]
+        for job in left:
+            self._lanes[job.lane].cancel(job, CLOSING)
         for lane in self._lanes.values():
             lane.close()
 
@@ -152,17 +189,36 @@ class _Lane:
                     continue
                 self._current = job
                 job._set(state="running", started=time.monotonic())
-                pipe = self._ready()
-            try:
-                pipe.send((job.task, job.values))
-                self._follow(job, pipe)
-            except (EOFError, OSError):
-                self._drop()
-                lost = "the process of this computation ended early; it may have run out of memory"
-                if job.state == "running":
-                    job._set(state="failed", error=lost, seconds=time.monotonic() - job.started)
+                pipe = self._ready_or_fail(job)
+            if pipe is not None:
+                self._run(job, pipe)
             with self._lock:
                 self._current = None
+
+    def _run(self, job: Job, pipe: Connection) -> None:
+        """Hand the job to the process and wait for its end."""
+        try:
+            pipe.send((job.task, job.values))
+            self._follow(job, pipe)
+        except (EOFError, OSError):
+            self._drop()
+            lost = "the process of this computation ended early; it may have run out of memory"
+            if job.state == "running":
+                job._set(state="failed", error=lost, seconds=time.monotonic() - job.started)
+        except Exception as error:  # a bug: this job fails, the lane goes on with the next
+            traceback.print_exc(file=sys.stderr)
+            self._drop()
+            job._set(state="failed", error=f"{type(error).__name__}: {error}")
+
+    def _ready_or_fail(self, job: Job) -> Connection | None:
+        """The pipe of the process; if it cannot be started now, this job fails, and the next one tries again."""
+        try:
+            return self._ready()
+        except (OSError, MemoryError) as error:
+            why = getattr(error, "strerror", None) or "out of memory"
+            lost = f"no process could be started for this computation ({why}); close other programs, then ask again"
+            job._set(state="failed", error=lost)
+            return None
 
     def _follow(self, job: Job, pipe: Connection) -> None:
         """Receive messages from the process until the job ends."""
@@ -181,11 +237,18 @@ class _Lane:
 
     def _ready(self) -> Connection:
         if self._pipe is None or not self._process.is_alive():
+            self._drop()
             context = multiprocessing.get_context("spawn")
-            self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=worker.main, args=(theirs, self._name), daemon=True)
-            self._process.start()
-            theirs.close()
+            ours, theirs = context.Pipe()
+            process = context.Process(target=worker.main, args=(theirs, self._name), daemon=True)
+            try:
+                process.start()
+            except BaseException:
+                ours.close()
+                raise
+            finally:
+                theirs.close()
+            self._pipe, self._process = ours, process
         return self._pipe
 
     def _drop(self) -> None:
@@ -197,11 +260,11 @@ class _Lane:
                 self._pipe.close()
         self._pipe = None
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: Job, why: str = "") -> None:
         with self._lock:
             if job.state in FINAL:
                 return
-            job._set(state="cancelled", seconds=time.monotonic() - job.started if job.started else 0.0)
+            job._set(state="cancelled", error=why, seconds=time.monotonic() - job.started if job.started else 0.0)
             if self._current is job and self._process is not None:
                 self._process.kill()  # the thread that follows it then reads the end of the pipe
                 self._process.join()

@@ -5,6 +5,7 @@ import random
 import secrets
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,9 @@ from placet.studio.store import Store
 
 KINDS = ("pairs", "ballots")
 AGAIN = ("replace", "refuse", "allow")
-RESULTS = ("owner", "voters")
+RESULTS = ("after", "voters", "owner")
+"""Who sees the results: those who have voted, everybody who has the link, or the owner alone."""
+
 GOALS = ("none", "order", "top", "best")
 ANSWERS = ("a", "b", "tie", "skip")
 MOST_ITEMS = 1000
@@ -62,7 +65,7 @@ def parse_poll(values: Mapping[str, Any], images: Path) -> dict[str, Any]:
         "ties": bool(values.get("ties", True)),
         "skip": bool(values.get("skip", True)),
         "again": one_of(str(values.get("again", "replace")), AGAIN, "again"),
-        "results": one_of(str(values.get("results", "voters")), RESULTS, "results"),
+        "results": one_of(str(values.get("results", RESULTS[0])), RESULTS, "results"),
         "goal": one_of(goal, GOALS, "goal"),
         "k": top,
         "level": level,
@@ -106,6 +109,18 @@ def add_poll(store: Store, values: Mapping[str, Any]) -> str:
     row = (key, values["title"], values["kind"], json.dumps(values["items"]), json.dumps(values["settings"]))
     store.execute("INSERT INTO poll VALUES (?, ?, ?, ?, ?, 1, ?)", *row, time.time()).result()
     return key
+
+
+def remove_image(path: Path) -> Any:
+    """The change that deletes an image; one that a poll shows raises `Refused`."""
+
+    def change(connection: sqlite3.Connection) -> None:
+        for (items,) in connection.execute("SELECT items FROM poll"):
+            if any(item["image"] == path.name for item in json.loads(items)):
+                raise Refused("a poll shows this image; it stays as long as the poll does")
+        path.unlink(missing_ok=True)
+
+    return change
 
 
 def get_poll(store: Store, key: str) -> Poll:
@@ -234,7 +249,7 @@ class Desk:
         self._last: dict[str, Latest] = {}
         self._running: dict[str, tuple[int, Job]] = {}
         self._rest_until: dict[str, float] = {}
-        self._turn: dict[str, int] = {}
+        self._handed: dict[str, Counter[str]] = {}
         self._counted: dict[str, tuple[float, dict[str, int]]] = {}
 
     def poll(self, key: str) -> Poll:
@@ -256,14 +271,14 @@ class Desk:
             self._last[poll.id] = Latest.from_job(count, job)
             self._rest_until[poll.id] = time.monotonic() + min(MOST_REST, REST * job.seconds)
             del self._running[poll.id]
-            self._turn[poll.id] = 0
+            self._handed.pop(poll.id, None)
         last = self._last.get(poll.id)
         if poll.id in self._running or time.monotonic() < self._rest_until.get(poll.id, 0.0):
             return last
         count = last_vote(self.store, poll.id)
         if count > (0 if last is None else last.of):
             try:
-                values = {"database": str(self.store.folder / "studio.sqlite"), "poll": poll.id, "last": count}
+                values = {"database": str(self.store.database), "poll": poll.id, "last": count}
                 self._running[poll.id] = count, self.jobs.start("poll", values, lane="polls")
             except Busy:
                 return last  # the next request tries again
@@ -287,7 +302,12 @@ class Desk:
         return known
 
     def next_pair(self, poll: Poll, voter: str) -> dict[str, Any]:
-        """The pair to ask a voter next, the most useful first; none if the voter or the poll is done."""
+        """The pair to ask a voter next; none if the voter or the poll is done.
+
+        Pairs are handed out in the order of their use, the most useful first, each once before any a second time.
+        """
+        if not poll.open:
+            return {"done": "This poll is closed."}
         rows = self.store.rows("SELECT asked FROM vote WHERE poll = ? AND voter = ? AND counts = 1", poll.id, voter)
         met = {row["asked"] for row in rows}
         latest = self.latest(poll)
@@ -296,11 +316,21 @@ class Desk:
         most, n = poll.settings["most"], len(poll.items)
         if len(met) >= n * (n - 1) // 2 or (most and len(met) >= most):
             return {"done": "That was all. Thank you!"}
-        useful = [pair for key, pair in latest.pairs.items() if key not in met] if latest is not None else []
-        turn = self._turn[poll.id] = self._turn.get(poll.id, 0) + 1
-        pair = useful[turn % len(useful)] if useful else fresh_pair(n, met)
+        useful = [key for key in latest.pairs if key not in met] if latest is not None else []
+        if latest is not None and useful:
+            handed = self._handed.setdefault(poll.id, Counter())
+            key = min(useful, key=lambda one: handed[one])  # the first of those handed out least often
+            handed[key] += 1
+            pair = latest.pairs[key]
+        else:
+            pair = fresh_pair(n, met)
         first, second = pair if random.random() < 0.5 else pair[::-1]
         return {"first": first, "second": second, "answered": len(met)}
+
+
+def has_voted(store: Store, key: str, voter: str) -> bool:
+    """Whether a voter has given an answer that counts."""
+    return store.row("SELECT 1 FROM vote WHERE poll = ? AND voter = ? AND counts = 1 LIMIT 1", key, voter) is not None
 
 
 def fresh_pair(n: int, met: set[str]) -> tuple[int, int]:

@@ -3,8 +3,11 @@
 Paths under ``/p/`` (polls) and ``/static/`` are open to anyone who can reach the port; all others are the owner's.
 """
 
+import asyncio
 import hashlib
 import hmac
+import ipaddress
+import re
 import time
 from collections import OrderedDict
 from urllib.parse import parse_qsl, urlencode
@@ -18,7 +21,11 @@ OPEN = ("/p/", "/static/")
 SAFE = ("GET", "HEAD", "OPTIONS")
 MOST_TEXT = 1 << 20
 MOST_GUESSES = 20
-LOCAL_HOSTS = frozenset(("127.0.0.1", "localhost", "[::1]", "testserver"))
+LOCAL_NAMES = frozenset(("127.0.0.1", "localhost", "::1"))
+CLOSING = "the studio is being closed; start it again and ask then"
+LEAST_TOKEN = 16
+"""Characters of a token that opens the studio to others."""
+
 PLOT_STYLES = (  # hashes of the style elements that the vendored Observable Plot adds to its charts
     "'sha256-jSYQUrW7J0b3jPqhZP9C2Xh1PyJKHKXd4s0fpGGKrww='",
     "'sha256-/jg3HOQ97BIOLIR7iXhepLJanBbw11P39q1Ne1E+6Jc='",
@@ -35,6 +42,7 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/\[\]@]+))(?::\d{1,5})?")
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -104,15 +112,40 @@ def refusal(status: int, words: str) -> Response:
 
 
 def address(request: Request) -> str:
-    return request.client.host if request.client else ""
+    """The address that limits count: that of the client, or its network of 64 bits, which is one client's own."""
+    return network_of(request.client.host if request.client else "")
+
+
+def network_of(host: str) -> str:
+    """An address as limits count it.
+
+    >>> network_of("192.0.2.7"), network_of("2001:db8:1:2:3:4:5:6")
+    ('192.0.2.7', '2001:db8:1:2::/64')
+    """
+    if ":" not in host:
+        return host
+    try:
+        return str(ipaddress.ip_network((host.partition("%")[0], 64), strict=False))
+    except ValueError:
+        return host
+
+
+def host_name(header: str) -> str | None:
+    """The name in a Host header, in lower case and without the port; None if it is malformed.
+
+    >>> host_name("Localhost:8642"), host_name("[::1]:80"), host_name("evil]:1")
+    ('localhost', '::1', None)
+    """
+    match = _HOST.fullmatch(header.strip().lower())
+    return None if match is None else (match[1] or match[2].rstrip("."))
 
 
 class Guard:
     """Middleware before every route: checks the host and the tokens, and sets security headers."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, hosts: frozenset[str] | None) -> None:
-        """``hosts`` are the host names accepted; None accepts any, for a studio open to other machines."""
-        self.app, self.keys, self.hosts = app, keys, hosts
+    def __init__(self, app: ASGIApp, keys: Keys, names: frozenset[str]) -> None:
+        """``names`` are those by which the studio is called, besides the address at which a connection arrived."""
+        self.app, self.keys, self.names = app, keys, names
         self.guesses = Rate(MOST_GUESSES, 60)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,8 +155,12 @@ class Guard:
         request = Request(scope)
         answer = self._refuse(request)
 
+        begun = False
+
         async def with_headers(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
@@ -131,14 +168,20 @@ class Guard:
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await (answer or self.app)(scope, receive, with_headers)
+        try:
+            await (answer or self.app)(scope, receive, with_headers)
+        except asyncio.CancelledError:  # the server shuts down, and a client still owes its body or reads no answer
+            if not begun:
+                await refusal(503, CLOSING)(scope, receive, with_headers)
 
     def _refuse(self, request: Request) -> Response | None:
         """The error response to a request that is refused; None if it may pass."""
         path, headers = request.scope["path"], Headers(scope=request.scope)
-        host = headers.get("host", "").rsplit(":", 1)[0] if "]" not in headers.get("host", "") else "[::1]"
-        if self.hosts is not None and host not in self.hosts:
-            return refusal(400, f"the studio is not called {host!r}")
+        hosts, server = headers.getlist("host"), request.scope.get("server")
+        name = host_name(hosts[0]) if len(hosts) == 1 else None
+        if name is None or (name not in self.names and (server is None or name != server[0])):
+            called = ", ".join(hosts)[:100]
+            return refusal(400, f"the studio is not called {called!r}; if it should be, start it with --name")
         if path.startswith(OPEN):
             return None
         if "token" in request.query_params:
@@ -158,6 +201,19 @@ class Guard:
             self.guesses.allows(who)
             return refusal(403, "the token is wrong; it is in the address that `placet serve` printed")
         rest = [(k, v) for k, v in parse_qsl(request.url.query, keep_blank_values=True) if k != "token"]
-        answer = RedirectResponse(request.url.path + ("?" + urlencode(rest) if rest else ""), status_code=303)
-        answer.set_cookie(self.keys.cookie, self.keys.session, httponly=True, samesite="strict", path="/")
+        path = "/" + request.url.path.lstrip("/")  # two slashes would begin the name of another host
+        answer = RedirectResponse(path + ("?" + urlencode(rest) if rest else ""), status_code=303)
+        answer.set_cookie(
+            self.keys.cookie,
+            self.keys.session,
+            httponly=True,
+            samesite="strict",
+            path="/",
+            secure=is_encrypted(request),
+        )
         return answer
+
+
+def is_encrypted(request: Request) -> bool:
+    """Whether the browser came by TLS, to a proxy that is believed."""
+    return bool(request.url.scheme == "https")

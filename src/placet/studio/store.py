@@ -4,6 +4,7 @@ Acknowledged writes are on disk: the database is in WAL mode with ``synchronous=
 Writes that arrive together are committed together by one thread, so that many voters share one flush.
 """
 
+import asyncio
 import json
 import os
 import queue
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from placet.studio import workspace
 from placet.studio.file_lists import encode_files, files_of, paths_of
 
 Change = Callable[[sqlite3.Connection], Any]
@@ -67,29 +69,26 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder).resolve()
         self.files, self.models, self.images = (self.folder / name for name in ("files", "models", "images"))
-        for path in (self.folder, self.files, self.models, self.images):
-            path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left_over in self.files.glob("*.part"):  # from interrupted uploads
-            left_over.unlink()
-        self._path = self.folder / "studio.sqlite"
-        self._reader, self._reading = self._connect(), threading.Lock()
-        self._reader.executescript(_SCHEMA)
+        self.database = self.folder / workspace.DATABASE
+        workspace.refuse_foreign(self.database, _SCHEMA)
+        workspace.prepare(self.folder)
+        self._lock = workspace.hold(self.folder)
+        try:
+            self._reader, self._reading = workspace.open_database(self.database, _SCHEMA), threading.Lock()
+            workspace.clear_unfinished(self.folder)
+        except BaseException:
+            self._lock.close()
+            raise
         self._queue: queue.SimpleQueue[tuple[Change, Future[Any]] | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._write_all, name="studio-writer", daemon=True)
         self._writer.start()
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None, timeout=30)
-        connection.row_factory = sqlite3.Row
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
-            connection.execute(f"PRAGMA {pragma}")
-        return connection
 
     def close(self) -> None:
         """Finish pending writes, and close."""
         self._queue.put(None)
         self._writer.join()
         self._reader.close()
+        self._lock.close()
 
     # Reading and writing
 
@@ -114,7 +113,7 @@ class Store:
         return self.write(lambda connection: connection.execute(sql, values).rowcount)
 
     def _write_all(self) -> None:
-        connection = self._connect()
+        connection = workspace.connect(self.database)
         while (first := self._queue.get()) is not None:
             batch = [first]
             while len(batch) < MOST_TOGETHER and not self._queue.empty():
@@ -136,28 +135,21 @@ class Store:
 
     async def save_upload(self, name: str, chunks: AsyncIterator[bytes], most: int) -> Dataset:
         """Save a file as it streams in; it is renamed and listed only when it is complete and flushed."""
-        key = secrets.token_hex(8)
+        key, size = secrets.token_hex(8), 0
         match = _SUFFIX.search(name)
         target = self.files / f"{key}{match.group().lower() if match else ''}"
-        part, size = self.files / f"{key}.part", 0
-        try:
-            with open(part, "xb") as file:
-                async for chunk in chunks:
-                    size += len(chunk)
-                    if size > most:
-                        raise TooLarge(f"{name} is larger than {most:,} bytes; start the studio with a larger --most")
-                    file.write(chunk)
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(part, target)
-            _flush_folder(self.files)
-        finally:
-            part.unlink(missing_ok=True)
+        with workspace.unfinished(self.folder) as path, open(path, "xb") as file:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > most:
+                    raise TooLarge(f"{name} is larger than {most:,} bytes; start the studio with a larger --most")
+                file.write(chunk)
+            await asyncio.to_thread(workspace.put_in_place, file, path, target)
         return self._add_dataset(key, name, target, size)
 
     def add_file(self, path: Path) -> Dataset:
-        """Add a file named on the command line; it is not moved, and is listed once."""
-        whole = path.resolve()
+        """Add a file named on the command line; it is not moved, is listed once, and a link is followed each time."""
+        whole = Path(os.path.abspath(path))
         known = self.row("SELECT * FROM dataset WHERE path = ?", str(whole))
         if known is not None:
             return _dataset(known)
@@ -217,17 +209,9 @@ def _dataset(row: sqlite3.Row) -> Dataset:
     return Dataset(**{**dict(row), "reading": json.loads(row["reading"])})
 
 
-def _flush_folder(path: Path) -> None:
-    """Flush a folder, so that a renamed file in it survives a power failure."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 def _commit(connection: sqlite3.Connection, batch: list[tuple[Change, "Future[Any]"]]) -> None:
     """Commit all changes in one transaction, then acknowledge them; one that fails is rolled back alone."""
+    batch = [one for one in batch if one[1].set_running_or_notify_cancel()]
     done: list[tuple[Future[Any], Any, Exception | None]] = []
     try:
         connection.execute("BEGIN IMMEDIATE")
@@ -236,6 +220,8 @@ def _commit(connection: sqlite3.Connection, batch: list[tuple[Change, "Future[An
             try:
                 done.append((future, change(connection), None))
             except Exception as error:  # passed to the caller of the change
+                if not connection.in_transaction:
+                    raise  # SQLite has rolled all back, as it does when the disk is full
                 connection.execute("ROLLBACK TO one")
                 done.append((future, None, error))
             connection.execute("RELEASE one")

@@ -41,7 +41,10 @@ def _answer(name: str, values: dict[str, Any], pipe: Connection) -> tuple[str, A
 
     try:
         return "done", run_task(name, values, progress)
-    except (ValueError, OSError, ImportError) as error:
+    except OSError as error:
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        return "failed", where + error.strerror[0].lower() + error.strerror[1:] if error.strerror else str(error)
+    except (ValueError, ImportError) as error:
         return "failed", str(error)
     except Exception as error:  # a bug: report it and continue
         traceback.print_exc(file=sys.stderr)

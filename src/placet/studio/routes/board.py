@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from placet.data.errors import as_choices
 from placet.studio.pages import page
 from placet.studio.question import Question
 from placet.studio.routes.common import body_of, dataset_of, run_job, start_job
@@ -39,7 +40,7 @@ async def compute(request: Request) -> Response:
     data = dataset_of(request)
     view = request.path_params["view"]
     if view not in VIEWS:
-        raise HTTPException(404, f"there is no view {view!r}; choose from {list(VIEWS)}")
+        raise HTTPException(404, f"there is no view {view!r}; choose from {as_choices(VIEWS)}")
     return start_job(request, view, {"path": data.path, "question": question_of(request, data)})
 
 
@@ -67,7 +68,7 @@ async def export(request: Request) -> Response:
     """The board as a file."""
     data, kind = dataset_of(request), request.path_params["kind"]
     if kind not in EXPORTS:
-        raise HTTPException(404, f"there is no export {kind!r}; choose from {list(EXPORTS)}")
+        raise HTTPException(404, f"there is no export {kind!r}; choose from {as_choices(EXPORTS)}")
     title = f"Consensus of {data.name}"
     asked = {"path": data.path, "question": question_of(request, data), "kind": kind, "title": title}
     content = await run_job(request, "export", asked)

@@ -1,5 +1,6 @@
 """Helpers shared by all routes: JSON bodies, the state of computations, and the studio itself."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -7,9 +8,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from placet.studio.file_lists import stamp_of
 from placet.studio.jobs import Busy, Job, Jobs
 from placet.studio.security import MOST_TEXT
 from placet.studio.store import Dataset, Store
+
+MOST_SECONDS = 30
+"""Within which a body of JSON must have arrived."""
+
+FILES = ("path", "arrivals", "beacons")
+"""The values of computations that name files."""
 
 
 def store_of(request: Request) -> Store:
@@ -24,15 +32,25 @@ def jobs_of(request: Request) -> Jobs:
 
 async def body_of(request: Request, most: int = MOST_TEXT) -> dict[str, Any]:
     """The body as a JSON object; anything else is refused."""
-    text = b""
-    async for chunk in request.stream():
-        text += chunk
-        if len(text) > most:
-            raise HTTPException(413, f"the body is larger than {most:,} bytes")
+    text = bytearray()
+    try:
+        async with asyncio.timeout(MOST_SECONDS):
+            async for chunk in request.stream():
+                text += chunk
+                if len(text) > most:
+                    raise HTTPException(413, f"the body is larger than {most:,} bytes")
+    except TimeoutError:
+        raise HTTPException(408, f"the body did not arrive within {MOST_SECONDS} seconds") from None
     try:
         values = json.loads(text or b"{}")
+        if b"\\u" in text:
+            json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise HTTPException(400, "a text in the body has half of a character (a lone surrogate)") from None
     except ValueError:
         raise HTTPException(400, "the body is not JSON") from None
+    except RecursionError:
+        raise HTTPException(400, "the body is nested too deeply") from None
     if not isinstance(values, dict):
         raise HTTPException(400, "the body is not a JSON object")
     return values
@@ -48,16 +66,21 @@ def dataset_of(request: Request) -> Dataset:
 def start_job(request: Request, task: str, values: dict[str, Any], **options: Any) -> JSONResponse:
     """Start a computation and respond with its state."""
     try:
-        job = jobs_of(request).start(task, values, **options)
+        job = jobs_of(request).start(task, values, of=_stamps(values), **options)
     except Busy as error:
         raise HTTPException(429, str(error)) from None
     return JSONResponse(job.about(), status_code=202)
 
 
+def _stamps(values: dict[str, Any]) -> str:
+    """The stamps of the files that a computation reads: an answer about other content is another answer."""
+    return " ".join(stamp_of(values[name]) for name in FILES if name in values)
+
+
 async def run_job(request: Request, task: str, values: dict[str, Any]) -> bytes:
     """Run a computation and return its result; a failure becomes an error response with its message."""
     try:
-        job = await jobs_of(request).wait_for(jobs_of(request).start(task, values))
+        job = await jobs_of(request).wait_for(jobs_of(request).start(task, values, of=_stamps(values)))
     except Busy as error:
         raise HTTPException(429, str(error)) from None
     if job.state != "done":

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from placet.studio.file_lists import stamp_of
 from placet.studio.pages import page
 from placet.studio.routes.common import body_of, dataset_of, start_job, store_of
 from placet.studio.security import address
@@ -69,6 +70,11 @@ async def show(request: Request) -> Response:
     return page(request, "data.html", data=dataset_of(request))
 
 
+async def stamp(request: Request) -> Response:
+    """The stamp of the files as they are now, by which a page knows that it shows older ones."""
+    return JSONResponse({"stamp": stamp_of(dataset_of(request).path)})
+
+
 async def understand(request: Request) -> Response:
     """Read the file with the options in the body (or the stored ones), and summarize what was read."""
     data, values = dataset_of(request), await body_of(request)
@@ -110,6 +116,7 @@ routes = [
     Route("/api/data", upload, methods=["POST"]),
     Route("/api/data/joined", join, methods=["POST"]),
     Route("/data/{dataset}", show),
+    Route("/api/data/{dataset}/stamp", stamp),
     Route("/api/data/{dataset}/understand", understand, methods=["POST"]),
     Route("/api/data/{dataset}/reading", keep, methods=["PUT"]),
     Route("/api/data/{dataset}", remove, methods=["DELETE"]),

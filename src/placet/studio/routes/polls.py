@@ -14,16 +14,17 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from placet.studio import polls
+from placet.studio import polls, workspace
 from placet.studio.pages import page
 from placet.studio.polls import Desk, Poll, Refused
 from placet.studio.routes.common import body_of, store_of
-from placet.studio.security import address, same
+from placet.studio.security import address, is_encrypted, same
 
 MOST_IMAGE = 8 << 20
 IMAGES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif", b"RIFF": "webp"}
 """First bytes -> suffix of the image formats allowed for items; SVG is excluded because it can contain scripts."""
 
+_IMAGE = re.compile(rf"[0-9a-f]{{16}}\.({'|'.join(IMAGES.values())})")
 _NONCE = re.compile(r"[A-Za-z0-9-]{8,64}")
 
 
@@ -55,9 +56,21 @@ async def add_image(request: Request) -> Response:
     suffix = next((suffix for magic, suffix in IMAGES.items() if content.startswith(magic)), None)
     if suffix is None or (suffix == "webp" and content[8:12] != b"WEBP"):
         raise HTTPException(415, "images are PNG, JPEG, GIF or WebP")
-    name = f"{secrets.token_hex(8)}.{suffix}"
-    await asyncio.to_thread((store_of(request).images / name).write_bytes, content)
+    name, store = f"{secrets.token_hex(8)}.{suffix}", store_of(request)
+    await asyncio.to_thread(workspace.save_bytes, store.folder, store.images / name, content)
     return JSONResponse({"image": name}, status_code=201)
+
+
+async def remove_image(request: Request) -> Response:
+    """Delete an image that was taken back before a poll was made with it."""
+    name, store = request.path_params["image"], store_of(request)
+    if not _IMAGE.fullmatch(name) or not (store.images / name).is_file():
+        raise HTTPException(404, "there is no such image in this workspace")
+    try:
+        await asyncio.wrap_future(store.write(polls.remove_image(store.images / name)))
+    except Refused as error:
+        raise HTTPException(409, str(error)) from None
+    return JSONResponse({})
 
 
 async def show(request: Request) -> Response:
@@ -160,11 +173,18 @@ async def vote_page(request: Request) -> Response:
         for k, item in enumerate(poll.items)
     ]
     about["mine"] = None if mine is None else json.loads(mine["answer"])
+    about["voted"] = not is_new and polls.has_voted(store_of(request), poll.id, voter)
     answer = page(request, "vote.html", csrf=keys.csrf(f"{poll.id} {voter}"), poll=poll, about=json.dumps(about))
     if is_new:
         signed = f"{voter}.{keys.sign('voter', poll.id, voter)}"
         answer.set_cookie(
-            f"voter_{poll.id}", signed, httponly=True, samesite="lax", path=f"/p/{poll.id}", max_age=365 * 86400
+            f"voter_{poll.id}",
+            signed,
+            httponly=True,
+            samesite="lax",
+            path=f"/p/{poll.id}",
+            max_age=365 * 86400,
+            secure=is_encrypted(request),
         )
     return answer
 
@@ -202,10 +222,13 @@ async def vote(request: Request) -> Response:
 
 
 async def public_results(request: Request) -> Response:
-    """The results, if the poll shows them to its voters."""
+    """The results, if the poll shows them to its voters, or to those who have voted."""
     poll = _poll(request)
-    if poll.settings["results"] != "voters":
+    if poll.settings["results"] == "owner":
         raise HTTPException(403, "this poll shows its results to its owner alone")
+    hidden = poll.settings["results"] == "after" and poll.open
+    if hidden and not polls.has_voted(store_of(request), poll.id, _known_voter(request, poll)):
+        raise HTTPException(403, "this poll shows its results to those who have voted")
     return _results(request, poll)
 
 
@@ -255,6 +278,7 @@ routes = [
     Route("/polls", overview),
     Route("/api/polls", make, methods=["POST"]),
     Route("/api/images", add_image, methods=["POST"]),
+    Route("/api/images/{image}", remove_image, methods=["DELETE"]),
     Route("/polls/{poll}", show),
     Route("/api/polls/{poll}/results", results),
     Route("/api/polls/{poll}/open", set_open, methods=["PUT"]),

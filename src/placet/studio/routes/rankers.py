@@ -13,13 +13,17 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from placet.data.parameters import parse_value
+from placet.studio.file_uses import usable
 from placet.studio.pages import page
 from placet.studio.routes.common import body_of, dataset_of, jobs_of, start_job, store_of
 
 
 async def overview(request: Request) -> Response:
     """Datasets to train on."""
-    return page(request, "rankers.html", datasets=store_of(request).datasets(), data=None)
+    every = store_of(request).datasets()
+    found = await asyncio.to_thread(usable, every, "rankers")
+    others = len(every) - len(found["rankers"])
+    return page(request, "rankers.html", datasets=found["rankers"], others=others, data=None)
 
 
 async def show(request: Request) -> Response:

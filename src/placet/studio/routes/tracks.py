@@ -1,5 +1,6 @@
 """Tracks: a float's path from two tables, arrivals and beacons."""
 
+import asyncio
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -8,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from placet.studio.file_lists import paths_of
+from placet.studio.file_uses import usable
 from placet.studio.pages import page
 from placet.studio.routes.common import body_of, start_job, store_of
 
@@ -27,7 +29,9 @@ WHOLE = ("particles", "chains")
 
 async def show(request: Request) -> Response:
     """The form and the plot."""
-    return page(request, "tracks.html", datasets=store_of(request).datasets(), numbers=NUMBERS)
+    found = await asyncio.to_thread(usable, store_of(request).datasets(), "arrivals", "beacons")
+    arrivals, beacons = found["arrivals"], found["beacons"]
+    return page(request, "tracks.html", arrivals=arrivals, beacons=beacons, numbers=NUMBERS)
 
 
 async def compute(request: Request) -> Response:

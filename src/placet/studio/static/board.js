@@ -1,5 +1,6 @@
 // The board: the address is the question; every change of a control changes the address and asks again.
-import { api, compute, copyable, el, errorBox, field, fill, menu, percent, progressInto, rounded, say, short, wide } from "./core.js";
+import { api, compute, copyable, el, errorBox, field, filesOf, fill, menu, percent, progressInto, rounded, say, short, wide, withKnownNames } from "./core.js";
+import { tellChanged, watchFile } from "./changed.js";
 import * as charts from "./charts.js";
 
 const root = document.getElementById("board");
@@ -13,6 +14,8 @@ let found = null;
 let running = null;
 
 const query = () => new URLSearchParams(location.search);
+const roomy = window.matchMedia("(min-width: 64rem)");
+const known = (text) => withKnownNames(text, filesOf(root));
 
 /** The part of the address that the numbers depend on. */
 function question() {
@@ -40,8 +43,9 @@ async function recompute() {
   place("board").classList.add("stale");
   try {
     found = await compute(`/api/board/${id}/board?${question()}`, {}, progressInto(place("progress"), "Computing"), signal);
+    watchFile(id, root.dataset.name, found.stamp, recompute);
     showControls();
-    fill(place("same"), found.command ? copyable("Command", found.command) : el("p", { class: "soft" }, "The command line cannot ask this; these lines of Python can."), copyable("Python", found.python));
+    fill(place("same"), found.command ? copyable("Command", known(found.command)) : el("p", { class: "soft" }, "The command line cannot ask this; these lines of Python can."), copyable("Python", known(found.python)));
     await show();
   } catch (error) {
     if (error.name === "AbortError") return signal.aborted ? undefined : say("Cancelled.");
@@ -52,6 +56,12 @@ async function recompute() {
   } finally {
     if (!signal.aborted) place("board").classList.remove("stale");
   }
+}
+
+/** What was computed beside the board; if the file has changed in between, the page says so. */
+function ofThisBoard(about) {
+  if (about.stamp !== found.stamp) tellChanged(root.dataset.name, recompute);
+  return about;
 }
 
 // Controls
@@ -66,7 +76,6 @@ function showControls() {
     go({ ...gone, method: event.target.value }, { ask: true });
   } }, found?.kind === "scores" ? group("score", "of score tables") : null, group("model", "models"), group("rule", "rules"));
   choose.value = name;
-  const active = document.activeElement?.dataset?.control;
   choose.dataset.control = "method";
   const controls = (method?.controls ?? []).filter((control) => found?.time?.known || !OF_TIME.includes(control.name) || values.has(`p.${control.name}`)).map((control) => parameter(control, values.get(`p.${control.name}`)));
   fill(place("controls"), field("Method", choose), controls, number("bootstrap", "Bootstrap rounds", values.get("bootstrap") ?? 0, { min: 0, max: 10000, step: 50 }),
@@ -75,7 +84,8 @@ function showControls() {
     found?.instances?.length ? field(values.get("by") ? "Slice" : "Contest", menu(found.instances.map((one) => one.name), values.get("instance") || found.instances[0].name, { onchange: (event) => go({ instance: event.target.value }, { ask: true }) })) : null,
     found?.agents?.length ? slices(values.getAll("agent")) : null);
   fill(place("method-about"), method ? method.about : "");
-  if (active) place("controls").querySelector(`[data-control="${CSS.escape(active)}"]`)?.focus();
+  const level = values.get("level") ?? 0.95;
+  fill(place("asked"), `By ${name}${values.get("bootstrap") > 0 ? `, ${values.get("bootstrap")} bootstrap rounds` : ""}, at the level ${level}.`);
 }
 
 function parameter(control, given) {
@@ -124,7 +134,7 @@ async function show() {
     tabindex: name === view ? "0" : "-1", onclick: () => go({ view: name === "ranking" ? "" : name, page: "" }), onkeydown: alongTabs }, one.words)));
   place("view").setAttribute("aria-labelledby", `tab-${view}`);
   fill(place("lead"), leading());
-  fill(place("notes"), found.notes.length ? el("details", { open: found.notes.length < 4 }, el("summary", {}, found.notes.length === 1 ? "1 note" : `${found.notes.length} notes`), el("ul", { class: "notes" }, found.notes.map((note) => el("li", {}, note)))) : null);
+  fill(place("notes"), found.notes.length ? el("details", { open: place("notes").querySelector("details")?.open ?? (found.notes.length < 4 && roomy.matches) }, el("summary", {}, found.notes.length === 1 ? "1 note" : `${found.notes.length} notes`), el("ul", { class: "notes" }, found.notes.map((note) => el("li", {}, note)))) : null);
   try {
     await VIEWS[view].show(place("view"));
   } catch (error) {
@@ -180,9 +190,6 @@ function ranking(node) {
   const tiers = [...new Set(found.columns.tier.filter((tier) => tier !== null))];
   const search = el("input", { type: "search", value: values.get("search") ?? "", "data-control": "search", oninput: (event) => {
     go({ search: event.target.value, page: "" }, { replace: true });
-    const again = place("view").querySelector("[data-control=search]");
-    again.focus();
-    again.setSelectionRange(again.value.length, again.value.length);
   } });
   const bars = scale(some.slice(PER_PAGE * (at - 1), PER_PAGE * at));
   const body = [];
@@ -206,7 +213,7 @@ function head(name, values) {
   const down = is && values.get("down");
   const next = is ? (down ? "" : "1") : "";
   return el("th", { scope: "col", "aria-sort": is ? (down ? "descending" : "ascending") : "none" },
-    el("button", { type: "button", class: "sort", onclick: () => go({ sort: name === "rank" ? "" : name, down: next, page: "" }) }, SORTS[name], is ? (down ? " ▾" : " ▴") : ""));
+    el("button", { type: "button", class: "sort", "data-control": `sort ${name}`, onclick: () => go({ sort: name === "rank" ? "" : name, down: next, page: "" }) }, SORTS[name], is ? (down ? " ▾" : " ▴") : ""));
 }
 
 function scale(some) {
@@ -248,10 +255,13 @@ async function pair() {
   const [first, second] = [query().get("a"), query().get("b")];
   node.hidden = !first;
   if (!first) return;
-  const close = el("button", { type: "button", onclick: () => go({ a: "", b: "" }) }, "Close");
+  const close = el("button", { type: "button", onclick: async () => {
+    await go({ a: "", b: "" });
+    [...place("view").querySelectorAll("button.item")].find((one) => one.textContent === first)?.focus();
+  } }, "Close");
   if (!second) return void fill(node, el("h2", { id: "pair-title" }, first), el("p", {}, "Choose another item to compare it with."), close);
   try {
-    const about = await compute(`/api/board/${id}/pair?${question()}`, { first, second });
+    const about = ofThisBoard(await compute(`/api/board/${id}/pair?${question()}`, { first, second }));
     fill(node, el("div", { class: "actions spread" }, el("h2", { id: "pair-title" }, `${about.above} and ${about.below}`), close), el("div", { class: "pair" }, el("p", {}, about.words),
       el("table", { class: "facts" }, el("tbody", {},
         fact("ranks", `${about.ranks[0]} and ${about.ranks[1]}`), fact("scores", `${short(about.scores[0])} and ${short(about.scores[1])}`),
@@ -272,12 +282,12 @@ function intervals(node) {
 }
 
 async function wins(node) {
-  const about = await compute(`/api/board/${id}/wins?${question()}`, {}, progressInto(place("progress"), "Computing"));
+  const about = ofThisBoard(await compute(`/api/board/${id}/wins?${question()}`, {}, progressInto(place("progress"), "Computing")));
   fill(node, charts.figure(charts.winsMap(about.items, about.win, charts.roomIn(node)), "who-beats-whom", `Probability, in percent, that the row beats the column in one comparison${cut(about)}`));
 }
 
 async function ranks(node) {
-  const about = await compute(`/api/board/${id}/ranks?${question()}`, {}, progressInto(place("progress"), "Computing"));
+  const about = ofThisBoard(await compute(`/api/board/${id}/ranks?${question()}`, {}, progressInto(place("progress"), "Computing")));
   fill(node, charts.figure(charts.rankMap(about.items, about.probability, charts.roomIn(node)), "ranks", `Probability of each rank${cut(about)}`));
 }
 
@@ -286,7 +296,7 @@ const cut = (about) => (about.items.length < about.total ? `; the best ${about.i
 async function over_time(node) {
   if (!found.time.known) return void fill(node, askForTime());
   const items = ["a", "b"].map((name) => query().get(name)).filter(Boolean);
-  const about = await compute(`/api/board/${id}/history?${question()}`, { items }, progressInto(place("progress"), "Computing"));
+  const about = ofThisBoard(await compute(`/api/board/${id}/history?${question()}`, { items }, progressInto(place("progress"), "Computing")));
   const moves = query().get("p.drift");
   const moving = { method: "bradley-terry", "p.drift": "learn", "p.step": about.step };
   const at = menu([["", "the last"], ...about.times], query().get("at") ?? "", { "data-control": "at", onchange: (event) => go({ at: event.target.value, ...(moves || !event.target.value ? {} : moving) }, { ask: true }) });
@@ -295,7 +305,7 @@ async function over_time(node) {
     charts.figure(charts.history(about, charts.roomIn(node), Number(query().get("level") ?? 0.95)), "history", `Scores over time with their intervals; ${about.items.length} of ${short(about.total)} items`, about.items),
     about.notes.length ? el("ul", { class: "notes" }, about.notes.map((note) => el("li", {}, note))) : null,
     moves ? null : el("p", { class: "soft" }, "The ranking above holds scores still. ", el("button", { type: "button", onclick: () => go(moving, { ask: true }) }, "Let them move there, too")),
-    about.command ? copyable("Command", about.command) : null, copyable("Python", about.python));
+    about.command ? copyable("Command", known(about.command)) : null, copyable("Python", known(about.python)));
 }
 
 /** Which column says when votes were given; the choice is kept with the dataset. */
@@ -345,6 +355,13 @@ function exports(node) {
 }
 
 place("controls").addEventListener("submit", (event) => event.preventDefault());
+place("question").open = roomy.matches; // folded where it stands below the ranking
+place("to-question").addEventListener("click", (event) => {
+  event.preventDefault();
+  place("question").open = true;
+  place("question").scrollIntoView({ block: "nearest" });
+  (place("controls").querySelector("select, input") ?? place("question").querySelector("summary")).focus();
+});
 window.addEventListener("popstate", () => recompute());
 try {
   catalog = await compute("/api/catalog", {});

@@ -62,11 +62,11 @@ export function winsMap(items, win, width) {
   return draw({
     width: size, height: size, marginLeft: left, marginTop: left, padding: 0.05,
     x: { domain: items, label: null, axis: "top", tickRotate: -90, tickFormat: clip }, y: { domain: items, label: null, tickFormat: clip },
-    color: { type: "diverging", domain: [-1, 1], range: ["#c2602f", "#8a93a0", "#2f6fb5"], interpolate: "rgb" },
+    color: { type: "diverging-pow", exponent: 0.7, domain: [-1, 1], range: ["#a34a1f", "#59626e", "#23609f"], interpolate: "rgb" }, // white stands out from all
     ariaLabel: "Who beats whom", ariaDescription: "Blue: the row wins more often; brown: the column does",
     marks: [
       window.Plot.cell(cells, { x: "column", y: "row", fill: "lead", tip: true, title: (cell) => `${cell.row} beats ${cell.column} with probability ${percent(cell.value)}` }),
-      (size - left) / items.length > 24 ? window.Plot.text(cells, { x: "column", y: "row", text: (cell) => `${Math.round(100 * cell.value)}`, fill: "white", fontSize: 10 }) : null,
+      (size - left) / items.length > 24 ? window.Plot.text(cells, { x: "column", y: "row", text: (cell) => `${Math.round(100 * cell.value)}`, fill: "white", fontSize: 11 }) : null,
     ],
   });
 }

@@ -57,15 +57,31 @@ export function el(tag, attributes = {}, ...children) {
 /** What may be wider than the screen; it can be scrolled by keyboard, too. */
 export const wide = (...children) => el("div", { class: "wide", tabindex: "0" }, ...children);
 
-/** Replace what an element holds. */
+const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
+
+/** What a control is called, the same before and after it is drawn anew. */
+const calledOf = (node) => node.dataset.control ?? node.getAttribute("aria-label") ?? (node.id || `${node.tagName} ${node.textContent.trim()}`);
+
+/** Replace what an element holds; the control that had the focus has it again, if it is still there. */
 export function fill(node, ...children) {
+  const had = node.contains(document.activeElement) && document.activeElement !== node ? document.activeElement : null;
+  const called = had && calledOf(had);
+  const [from, to] = had && ["text", "search", "textarea"].includes(had.type) ? [had.selectionStart, had.selectionEnd] : [null, null];
+  const which = had ? [...node.querySelectorAll(STOPS)].filter((one) => calledOf(one) === called).indexOf(had) : 0;
   node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  if (had && !node.contains(had)) {
+    const same = [...node.querySelectorAll(STOPS)].filter((one) => calledOf(one) === called && !one.disabled);
+    const again = same[which] ?? same[0] ?? (node.hasAttribute("tabindex") ? node : null);
+    again?.focus({ preventScroll: true });
+    if (from !== null && again?.setSelectionRange) again.setSelectionRange(from, to);
+  }
   return node;
 }
 
 /** A field with its label. */
 export function field(label, input, help) {
   const id = input.id || `f${Math.random().toString(36).slice(2)}`;
+  if (!input.id) input.dataset.control ??= label; // the id is another one when it is drawn anew
   input.id = id;
   const about = help ? el("span", { class: "soft", id: `${id}-help` }, help) : null;
   if (about) input.setAttribute("aria-describedby", about.id);
@@ -133,6 +149,20 @@ export function save(blob, name) {
   link.remove();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
+
+/** A command or lines of Python with the names of files as the user knows them: an upload has another in the workspace. */
+export function withKnownNames(text, files) {
+  const quoted = (path) => (/^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'"'"'`)}'`);
+  for (const [path, name] of files) {
+    if (path.endsWith(`/${name}`)) continue;
+    const python = `'${name.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+    text = text.replaceAll(`'${path}'`, text.startsWith("placet ") ? quoted(name) : python).replaceAll(path, text.startsWith("placet ") ? quoted(name) : name);
+  }
+  return text;
+}
+
+/** Paths and names of the files of a dataset, from the element that carries them. */
+export const filesOf = (root) => (root.dataset.path.startsWith("[") ? JSON.parse(root.dataset.path) : [[root.dataset.path, root.dataset.name]]);
 
 /** A text with a button that copies it. */
 export function copyable(label, text) {

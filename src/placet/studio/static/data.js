@@ -1,5 +1,6 @@
 // A dataset: its first rows, what each column was taken for, what was understood, and lines that are wrong.
 import { api, compute, el, errorBox, field, fill, menu, progressInto, say, short, wide } from "./core.js";
+import { watchFile } from "./changed.js";
 
 const root = document.getElementById("dataset");
 const id = root.dataset.id;
@@ -15,6 +16,7 @@ async function refresh(changed) {
   try {
     const about = await compute(`/api/data/${id}/understand`, changed ? { reading } : {}, progressInto(place("progress"), "Reading"), signal);
     reading = about.reading;
+    watchFile(id, document.querySelector("h1").textContent, about.stamp, () => refresh(false));
     show(about);
     if (changed && !about.error) await api("PUT", `/api/data/${id}/reading`, { reading });
   } catch (error) {
@@ -29,7 +31,7 @@ function set(values) {
 }
 
 function show(about) {
-  fill(place("understood"), about.error ? wrong(about) : understood(about));
+  fill(place("understood"), about.error ? [offerVotes(about), wrong(about)] : understood(about), about.error ? null : offerRoles(about));
   showControls(about);
   fill(place("preview"), about.columns.length ? table(about) : about.lines.length ? el("pre", { tabindex: "0" }, about.lines.join("\n")) : el("p", {}, "No preview of this format."));
   place("preview-help").hidden = about.columns.length === 0;
@@ -62,6 +64,58 @@ function wrong(about) {
     about.can_skip ? el("p", {}, el("button", { type: "button", onclick: () => set({ on_error: "skip" }) }, "Leave these lines out"), " ",
       el("span", { class: "soft" }, "They are counted, and every board says so.")) : null,
   ];
+}
+
+const OUTCOMES = ["a", "b", "tie", "tied", "draw", "equal", "both", "left", "right", "first", "second", "1", "2", "0", "model_a", "model_b"];
+
+/** Columns that hold the two sides of a vote and its result, by their first cells; null if none do. */
+function sidesOf(columns) {
+  const values = columns.map((column) => new Set(column.cells.filter(Boolean)));
+  const numbers = values.map((some) => [...some].every((cell) => !Number.isNaN(Number(cell))));
+  let best = null;
+  for (let i = 0; i < columns.length; i++) for (let j = i + 1; j < columns.length; j++) {
+    const common = [...values[i]].filter((cell) => values[j].has(cell)).length;
+    const apart = columns[i].cells.every((cell, row) => cell !== columns[j].cells[row]);
+    if (numbers[i] || numbers[j] || !apart || !common || (best && common <= best.common)) continue;
+    const tells = (k) => columns[k].cells.every((cell, row) => !cell || OUTCOMES.includes(cell.toLowerCase()) || [columns[i].cells[row], columns[j].cells[row]].includes(cell));
+    const says = columns.map((_, k) => k).filter((k) => k !== i && k !== j && values[k].size && (tells(k) || /win|won|result|outcome|better|choice|prefer/i.test(columns[k].name)));
+    const winner = says.find((k) => /win|won|result|outcome|better|choice|prefer/i.test(columns[k].name)) ?? says[0];
+    if (winner !== undefined) best = { common, a: columns[i].name, b: columns[j].name, winner: columns[winner].name };
+  }
+  return best;
+}
+
+/** Where columns have names of their own but look like votes: one click reads them so. */
+function offerVotes(about) {
+  const sides = reading.a || reading.b ? null : sidesOf(about.columns);
+  if (!sides) return null;
+  const { a, b, winner } = sides;
+  return el("div", { class: "warning" }, el("p", {}, "These look like votes: ", el("strong", {}, a), " against ", el("strong", {}, b), ", and ", el("strong", {}, winner), " says who won."),
+    el("p", {}, el("button", { type: "button", class: "primary", onclick: () => set({ format: "battles", a, b, winner }) }, "Read them as votes")));
+}
+
+const LIKELY = [ // role, names that suggest it, whether cells must be numbers, in words
+  ["source", /^(source|origin|judge|panel|survey)/i, false, "the source"],
+  ["agent", /voter|rater|user|judge|annotator|assessor|respondent|participant|^who$/i, false, "who voted"],
+  ["time", /date|time|^day$|^month$|^year$|created|when/i, false, "the time"],
+  ["weight", /^(count|weight|n_votes|times)$/i, true, "a count"],
+  ["control", /./, true, "a control"],
+];
+
+/** What a column that is not used could be, among the roles that its format has. */
+function likelyRole(about, column) {
+  const roles = (about.menus?.[about.format] ?? []).map(([role]) => role);
+  const given = column.cells.filter(Boolean);
+  const number = given.length > 0 && given.every((cell) => !Number.isNaN(Number(cell)));
+  return LIKELY.find(([role, names, numbers]) => roles.includes(role) && names.test(column.name) && (!numbers || number) && (SEVERAL.includes(role) || !about.columns.some((one) => one.role === role)));
+}
+
+/** Columns that are read by nobody, each with the role that it may have. */
+function offerRoles(about) {
+  const offers = about.columns.filter((column) => !column.role).map((column) => [column, likelyRole(about, column)]).filter(([, likely]) => likely);
+  if (!offers.length) return null;
+  return el("section", { "aria-labelledby": "offers-title" }, el("h3", { id: "offers-title" }, "Columns that are not used"),
+    el("ul", { class: "offers" }, offers.map(([column, [role, , , words]]) => el("li", {}, el("button", { type: "button", "data-control": `use ${column.name}`, onclick: () => assign(about, column, role) }, "Use ", el("strong", {}, column.name), ` as ${words}`)))));
 }
 
 function showControls(about) {

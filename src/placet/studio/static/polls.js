@@ -1,5 +1,5 @@
 // A form for a new poll.
-import { api, el, errorBox, fill } from "./core.js";
+import { api, el, errorBox, fill, say } from "./core.js";
 
 const place = (name) => document.getElementById(name);
 const images = [];
@@ -13,12 +13,23 @@ place("kind").addEventListener("change", showKind);
 showKind();
 
 place("images").addEventListener("change", async (event) => {
-  for (const file of event.target.files) {
+  const files = [...event.target.files];
+  event.target.value = ""; // so that one that was taken back can be chosen again
+  for (const file of files) {
     try {
       const { image } = await api("POST", "/api/images", file, { "Content-Type": "application/octet-stream" });
       const name = el("input", { type: "text", value: file.name.replace(/\.\w+$/, ""), "aria-label": `Name of ${file.name}` });
-      images.push({ image, name });
-      place("image-list").append(el("li", {}, el("img", { src: URL.createObjectURL(file), alt: "" }), name));
+      const one = { image, name };
+      images.push(one);
+      const line = el("li", {}, el("img", { src: URL.createObjectURL(file), alt: "" }), name, el("button", { type: "button", class: "quiet", "aria-label": `Take back ${file.name}`, onclick: () => {
+        images.splice(images.indexOf(one), 1);
+        const near = line.nextElementSibling ?? line.previousElementSibling;
+        line.remove();
+        (near?.querySelector("button") ?? place("images")).focus();
+        say(`${file.name} is taken back.`);
+        api("DELETE", `/api/images/${image}`).catch((error) => fill(place("new-error"), errorBox(`${file.name}: ${error.message}`)));
+      } }, "Take back"));
+      place("image-list").append(line);
     } catch (error) {
       fill(place("new-error"), errorBox(`${file.name}: ${error.message}`));
     }

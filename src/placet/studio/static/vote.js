@@ -47,6 +47,7 @@ async function answerPair(answer) {
   root.classList.add("busy");
   try {
     const done = await send({ first: asked.first, second: asked.second, answer });
+    showResults();
     showPair(done.next);
     root.querySelector("button")?.focus({ preventScroll: true });
     say(done.state === "replaced" ? "Your earlier answer is replaced." : "Kept.");
@@ -78,7 +79,8 @@ function showBallot(focus) {
     el("span", { class: "moves" }, t === null ? button("Rank", k, () => place(k, tiers.length, true))
       : [button("Up", k, () => up(k, t), t === 0 && tiers[t].length === 1), button("Down", k, () => down(k, t), t === tiers.length - 1 && tiers[t].length === 1),
         poll.settings.ties ? (tiers[t].length > 1 ? button("Untie", k, () => place(k, t + 1, true)) : button("Tie", k, () => place(k, t - 1, false), t === 0)) : null, button("Leave out", k, () => place(k, null))]));
-  fill(root, el("p", { class: "soft" }, `Best at the top. Drag by the handle, or use the buttons; with a button focused the arrow keys move its item.${poll.settings.ties ? " Items in one box tie." : ""} What is left out is not compared.`),
+  fill(root, el("p", { class: "soft" }, `Best at the top. Drag by the handle, or use the buttons.${poll.settings.ties ? " Items in one box tie." : ""} What is left out is not compared.`),
+    el("p", { class: "soft" }, `Keys, with a button of an item focused: Enter ranks it and goes to the next, ↑ and ↓ move it, 1 to 9 put it at a place${poll.settings.ties ? ", t ties it with the one above" : ""}, Delete leaves it out.`),
     el("ol", { class: "tiers", "aria-label": "Your ranking" }, tiers.flatMap((tier, t) => [el("li", { class: "gap", "data-gap": t, "aria-hidden": "true" }),
       el("li", { class: "tier-box", "data-tier": t }, el("span", { class: "place", "aria-hidden": "true" }, String(t + 1)), el("ul", { class: "plain", "aria-label": `Place ${t + 1}` }, tier.map((k) => row(k, t))))]),
     el("li", { class: "gap", "data-gap": tiers.length, "aria-hidden": "true" })),
@@ -90,20 +92,35 @@ function showBallot(focus) {
 function button(words, k, act, disabled = false) {
   const key = `${k} ${words}`;
   return el("button", { type: "button", disabled, "data-move": key, "aria-label": `${words}: ${poll.items[k].text}`, onclick: () => { act(); after(k, key); }, onkeydown: (event) => {
-    const t = tiers.findIndex((tier) => tier.includes(k));
-    if (event.key === "ArrowUp" && t >= 0) up(k, t);
-    else if (event.key === "ArrowDown" && t >= 0) down(k, t);
-    else return;
+    if (!byKey(event.key, k, tiers.findIndex((tier) => tier.includes(k)))) return;
     event.preventDefault();
     after(k, key);
   } }, words);
+}
+
+/** Do what a key says to item k, which is in tier t (-1: left out); whether it said anything. */
+function byKey(key, k, t) {
+  if (key === "ArrowUp") t >= 0 ? up(k, t) : place(k, tiers.length, true);
+  else if (key === "ArrowDown" && t >= 0) down(k, t);
+  else if (key === "t" && poll.settings.ties && t >= 0) tiers[t].length > 1 ? place(k, t + 1, true) : t > 0 && place(k, t - 1, false);
+  else if ((key === "Delete" || key === "Backspace") && t >= 0) place(k, null);
+  else if (/^[1-9]$/.test(key)) putAt(k, Number(key) - 1);
+  else return false;
+  return true;
+}
+
+/** Put an item at a place of its own, counted without it. */
+function putAt(k, at) {
+  place(k, null);
+  place(k, Math.min(at, tiers.length), true);
 }
 
 function after(k, key) {
   showBallot(key);
   const t = tiers.findIndex((tier) => tier.includes(k));
   say(`${poll.items[k].text}: ${t < 0 ? "left out" : `place ${t + 1} of ${tiers.length}${tiers[t].length > 1 ? ", tied" : ""}`}`);
-  if (!root.contains(document.activeElement)) root.querySelector(`[data-move^="${k} "]:not(:disabled)`)?.focus();
+  if (key === `${k} Rank`) return void (root.querySelector('.out [data-move$=" Rank"]') ?? document.getElementById("cast")).focus(); // the next one to rank, or the end
+  if (document.activeElement?.dataset?.move !== key) root.querySelector(`[data-move^="${k} "]:not(:disabled)`)?.focus();
 }
 
 /** Put an item into tier t, or between tiers as one of its own; null leaves it out. */
@@ -161,6 +178,7 @@ async function cast() {
   try {
     const done = await send({ tiers });
     poll.mine = tiers;
+    showResults();
     finished(done.state === "replaced" ? "Your new ballot replaces the earlier one. Thank you!" : "Your ballot is kept. Thank you!");
     if (poll.settings.again !== "refuse") root.append(el("p", {}, el("button", { type: "button", onclick: () => showBallot() }, "Change it")));
   } catch (error) {
@@ -170,7 +188,16 @@ async function cast() {
 
 // Begin
 
+let following = false;
+
+/** Follow the results, once they may be seen. */
+function showResults() {
+  if (!following && poll.settings.results !== "owner") follow(document.getElementById("live"), `${base}/results`);
+  following = true;
+}
+
 if (!poll.open) finished("This poll is closed.");
+else if (poll.kind === "ballots" && poll.mine && poll.settings.again === "refuse") finished("You have voted. This poll counts one ballot of each voter.");
 else if (poll.kind === "pairs") {
   document.addEventListener("keydown", pairKeys);
   try {
@@ -184,4 +211,4 @@ else if (poll.kind === "pairs") {
   out = poll.order.filter((k) => !there.has(k));
   showBallot();
 }
-if (poll.settings.results === "voters") follow(document.getElementById("live"), `${base}/results`);
+if (poll.settings.results === "voters" || (poll.settings.results === "after" && (poll.voted || !poll.open))) showResults();

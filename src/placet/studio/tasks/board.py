@@ -5,7 +5,7 @@ import re
 import tempfile
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -14,6 +14,7 @@ import numpy as np
 from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.consensus_door import expected_seconds
 from placet.aggregate.defaults import default_method
+from placet.aggregate.method_table import method_of
 from placet.aggregate.result.result_files import WRITERS, beside_json
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data import Comparisons, DataError, Rankings, Scores
@@ -21,34 +22,50 @@ from placet.data.parameters import parse_value
 from placet.io.output.numbers import percent
 from placet.report import write_consensus_page
 from placet.report.slice_comparison import write_slices_page
+from placet.studio.file_lists import stamp_of
 from placet.studio.question import Question
-from placet.studio.tasks.preview import column_names, kind_of, load
+from placet.studio.tasks.catalog import check_given
+from placet.studio.tasks.preview import Loaded, column_names, kind_of, load
 
 MOST_KEPT = 8
 MOST_CELLS = 40
 MOST_BALLOTS = 20
 MOST_INSTANCES = 2000
 TIME_WORDS = {"time", "date", "day", "month", "year", "timestamp", "tstamp", "when", "created", "datetime"}
-_RESULTS: "OrderedDict[str, Consensus | ConsensusSet]" = OrderedDict()
-
 BoardData = Rankings | Comparisons
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question with the very data it was computed from; ``stamp`` is that of their files."""
+
+    path: str
+    stamp: str
+    data: Any
+    notes: list[str]
+    whole: Consensus | ConsensusSet
+
+    def board_for(self, asked: Question) -> Consensus:
+        """The board that is shown: that of the instance and time named in the question."""
+        return _at(board_of(self.whole, asked.instance), asked.at)
+
+
+_ANSWERS: "OrderedDict[str, Answer]" = OrderedDict()
 
 
 def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """The ranking with all results for each item, in columns; best first."""
     asked = Question.from_json(question)
-    data = asked_data(path, asked)
-    if progress is not None and isinstance(data, Rankings | Comparisons):
-        progress(0, 0, f"about {expected_seconds(data, asked.method or default_method(data), asked.bootstrap):.0f} s")
-    whole = answer(path, asked, progress)
-    chosen = _at(board_of(whole, asked.instance), asked.at)
+    found = answer(path, asked, progress)
+    whole, data, chosen = found.whole, found.data, found.board_for(asked)
     about: dict[str, Any] = {
         "method": whole.method,
         "kind": kind_of(first_part(data)),
         "command": replace(asked, method=whole.method).command(path),
         "python": replace(asked, method=whole.method).python(path),
-        "notes": [*load(path, asked.reading, asked.by)[1], *whole.notes],
+        "notes": [*found.notes, *whole.notes],
+        "stamp": found.stamp,
         "slices": [name for name in column_names(path) if name not in asked.reading.values()],
         "beside": {name: rows for name, rows in beside_json(chosen).items() if name != "history"},
         "time": _time_of(data, path),
@@ -57,7 +74,7 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
         "has_wins": chosen.win is not None,
         "has_errors": chosen.stderr is not None,
         "voters": _voters(chosen),
-        "agents": _agent_names(path, asked),
+        "agents": _agent_names(path, asked, data),
         "instances": [],
     }
     if isinstance(whole, ConsensusSet):
@@ -69,45 +86,57 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
     return about
 
 
-def answer(path: str, asked: Question, progress: Any = None) -> Consensus | ConsensusSet:
-    """The consensus that answers a question; the last few are cached."""
-    key = json.dumps([path, asked.of_consensus()], sort_keys=True, default=str)
-    if key not in _RESULTS:
-        data = asked_data(path, asked)
+def answer(path: str, asked: Question, progress: Any = None) -> Answer:
+    """The answer to a question; the last few are cached, and none outlives a change of its file."""
+    key = json.dumps([path, stamp_of(path), asked.of_consensus()], sort_keys=True, default=str)
+    if key not in _ANSWERS:
+        data, notes, stamp = asked_data(path, asked)
         method = asked.method or default_method(data)
+        check_given(method_of(method).source, asked.params, method)
+        if progress is not None and isinstance(data, Rankings | Comparisons):
+            progress(0, 0, f"about {expected_seconds(data, method, asked.bootstrap):.0f} s")
         tell = None if progress is None else lambda done, total: progress(done, total)
         found = consensus(
-            data, method, bootstrap=asked.bootstrap, random_state=asked.seed, progress=tell, **asked.params
+            data,
+            asked.method or None,
+            bootstrap=asked.bootstrap,
+            random_state=asked.seed,
+            progress=tell,
+            **asked.params,
         )
-        _RESULTS[key] = found
-        while len(_RESULTS) > MOST_KEPT:
-            _RESULTS.popitem(last=False)
-    _RESULTS.move_to_end(key)
-    return _RESULTS[key]
+        found = replace(found, by=asked.by) if isinstance(found, ConsensusSet) and asked.by else found
+        for old in [name for name, one in _ANSWERS.items() if one.path == path and one.stamp != stamp]:
+            del _ANSWERS[old]
+        key = json.dumps([path, stamp, asked.of_consensus()], sort_keys=True, default=str)
+        _ANSWERS[key] = Answer(path, stamp, data, notes, found)
+        while len(_ANSWERS) > MOST_KEPT:
+            _ANSWERS.popitem(last=False)
+    _ANSWERS.move_to_end(key)
+    return _ANSWERS[key]
 
 
-def asked_data(path: str, asked: Question) -> Any:
+def asked_data(path: str, asked: Question) -> Loaded:
     """The data of a file, restricted to the chosen voters, or as one slice per value of a column."""
-    data, _ = load(path, asked.reading, asked.by)
+    loaded = load(path, asked.reading, asked.by)
+    data = loaded.data
     if asked.by:
         if asked.agents:
             raise ValueError("choose slices by a column or by voter, not both")
-        return data
+        return loaded
     if not isinstance(data, Rankings | Comparisons | Scores):
         raise DataError(f"{type(data).__name__} cannot be aggregated; votes, ballots, ratings or scores can")
     if not asked.agents:
-        return data
+        return loaded
     if isinstance(data, Scores) or data.agent is None or data.agents is None:
         raise ValueError("these data do not say who voted; there are no slices by voter")
     wanted = [k for k, name in enumerate(data.agents) if str(name) in asked.agents]
     if not wanted:
         raise ValueError(f"voter {asked.agents[0]!r} is not among the {len(data.agents)} voters")
-    return data[np.isin(data.agent, wanted)]
+    return loaded._replace(data=data[np.isin(data.agent, wanted)])
 
 
-def shown_data(path: str, asked: Question) -> BoardData:
+def shown_data(data: Any, asked: Question) -> BoardData:
     """The data of the problem that is shown: all data, or those of one slice or contest."""
-    data = asked_data(path, asked)
     if isinstance(data, Mapping):
         data = _part_named(data, asked.instance)
     elif isinstance(data, Rankings) and data.instance is not None:
@@ -130,11 +159,6 @@ def _part_named(parts: Mapping[Hashable, T], instance: str) -> T:
         if not instance or str(name) == instance:
             return part
     raise ValueError(f"contest {instance!r} is not among the {len(parts)} contests")
-
-
-def shown_board(path: str, asked: Question, progress: Any = None) -> Consensus:
-    """The board that is shown: that of the instance and time named in the question."""
-    return _at(board_of(answer(path, asked, progress), asked.instance), asked.at)
 
 
 def _at(c: Consensus, when: str) -> Consensus:
@@ -182,8 +206,9 @@ def _voters(c: Consensus) -> list[tuple[str, float]]:
     return sorted(((str(name), float(value)) for name, value in adherence.items()), key=lambda pair: -pair[1])[:500]
 
 
-def _agent_names(path: str, asked: Question) -> list[str]:
-    data, _ = load(path, asked.reading)
+def _agent_names(path: str, asked: Question, data: Any) -> list[str]:
+    """The voters to choose from: those of all data, which the data of a slice or of chosen voters do not name."""
+    data = load(path, asked.reading).data if asked.by or asked.agents else data
     return [str(name) for name in (getattr(data, "agents", None) or ())[:2000]]
 
 
@@ -192,26 +217,30 @@ def _agent_names(path: str, asked: Question) -> list[str]:
 
 def wins(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """The model's probability that one of the best items beats another."""
-    c = shown_board(path, Question.from_json(question), progress)
+    found = answer(path, Question.from_json(question), progress)
+    c = found.board_for(Question.from_json(question))
     chosen = c.order[:MOST_CELLS]
     table = c.win_between(chosen[:, None], chosen)
     np.fill_diagonal(table, np.nan)
-    return {"items": [str(c.items[k]) for k in chosen], "win": table, "total": len(c.items)}
+    return {"items": [str(c.items[k]) for k in chosen], "win": table, "total": len(c.items), "stamp": found.stamp}
 
 
 def ranks(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """The probability of every rank, for the best items."""
-    c = shown_board(path, Question.from_json(question), progress)
+    found = answer(path, Question.from_json(question), progress)
+    c = found.board_for(Question.from_json(question))
     chosen = c.order[:MOST_CELLS]
     probability = c.rank_probabilities()[chosen]
     last = int(np.flatnonzero((probability >= 0.005).any(axis=0)).max(initial=0)) + 1
-    return {"items": [str(c.items[k]) for k in chosen], "probability": probability[:, :last], "total": len(c.items)}
+    about = {"items": [str(c.items[k]) for k in chosen], "probability": probability[:, :last], "total": len(c.items)}
+    return about | {"stamp": found.stamp}
 
 
 def pair(progress: Any, *, path: str, question: Mapping[str, Any], first: str, second: str) -> dict[str, Any]:
     """Compare two items: their difference, its uncertainty, and the votes or ballots between them."""
     asked = Question.from_json(question)
-    c, data = shown_board(path, asked, progress), shown_data(path, asked)
+    found = answer(path, asked, progress)
+    c, data = found.board_for(asked), shown_data(found.data, asked)
     named = {str(name): name for name in c.items}
     for name in (first, second):
         if name not in named:
@@ -224,6 +253,7 @@ def pair(progress: Any, *, path: str, question: Mapping[str, Any], first: str, s
         a, b = b, a
     i, j = number[a], number[b]
     about: dict[str, Any] = {
+        "stamp": found.stamp,
         "above": str(a),
         "below": str(b),
         "ranks": [c.ranks[i], c.ranks[j]],
@@ -298,13 +328,14 @@ def _why(about: Mapping[str, Any], data: BoardData, level: float) -> str:
 def export(progress: Any, *, path: str, question: Mapping[str, Any], kind: str, title: str) -> bytes:
     """The result as a file: the page of the report, CSV, JSON, Parquet or a TREC run, as written by the command."""
     asked = Question.from_json(question)
-    found = shown_board(path, asked, progress) if asked.at else answer(path, asked, progress)
+    found = answer(path, asked, progress)
+    result = found.board_for(asked) if asked.at else found.whole
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / f"board.{kind}"
         if kind != "html":
-            WRITERS[f".{kind}"](target, found, asked.level, asked_data(path, asked))
-        elif isinstance(found, ConsensusSet) and asked.by:
-            write_slices_page(target, found, title=title, level=asked.level)
+            WRITERS[f".{kind}"](target, result, asked.level, found.data)
+        elif isinstance(result, ConsensusSet) and asked.by:
+            write_slices_page(target, result, title=title, level=asked.level)
         else:
-            write_consensus_page(target, found, asked_data(path, asked), title=title, level=asked.level)
+            write_consensus_page(target, result, found.data, title=title, level=asked.level)
         return target.read_bytes()

@@ -2,9 +2,13 @@
 
 import inspect
 import types
+from collections.abc import Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from placet.aggregate import METHODS
+
+UNSHOWN = ("max_iter", "tol", "agent_weight", "monotone")
+"""Parameters that are not offered as controls, and may be given in a URL."""
 
 HIDDEN = ("self", "data", "random_state", "max_iter", "tol", "agent_weight")
 
@@ -53,3 +57,12 @@ def _input(hint: Any, choices: list[Any]) -> str:
 def _sentence(source: Any) -> str:
     words = (inspect.getdoc(source) or "").split("\n\n")[0].replace("\n", " ").replace("``", "")
     return words.split(". ")[0].rstrip(".") + "."
+
+
+def check_given(source: Any, params: Mapping[str, Any], what: str) -> None:
+    """Raise a ``ValueError`` for what a page cannot set: what the studio sets itself, and what would name a file."""
+    own = inspect.signature(source).parameters
+    known = [one["name"] for one in controls(source)] + [name for name in UNSHOWN if name in own]
+    for name in params:
+        if name not in known:
+            raise ValueError(f"{name!r} cannot be set here; the parameters of {what} are {known or 'none'}")

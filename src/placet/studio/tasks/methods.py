@@ -7,12 +7,14 @@ import numpy as np
 
 from placet.aggregate import METHODS, Consensus, consensus
 from placet.aggregate.consensus_door import expected_seconds
+from placet.aggregate.method_table import method_of
 from placet.axioms import audit as run_audit
 from placet.axioms.outcome import ExaminedMethod
 from placet.axioms.rule_agreement import compare_methods
 from placet.data import Comparisons, Rankings
 from placet.studio.question import Question
-from placet.studio.tasks.board import shown_data
+from placet.studio.tasks.board import asked_data, shown_data
+from placet.studio.tasks.catalog import check_given
 
 MOST_SECONDS = 20.0
 MOST_ITEMS = 30
@@ -22,7 +24,7 @@ MOST_AUDITED = 500
 
 def methods(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """Run every method that applies to these data and takes only seconds; compare the positions of the best items."""
-    data = _one_problem(path, Question.from_json(question))
+    data, stamp = _one_problem(path, Question.from_json(question))
     found: dict[str, Consensus] = {}
     left_out: dict[str, str] = {}
     names = [name for name, method in METHODS.items() if method.kind != "score method"]
@@ -58,16 +60,19 @@ def methods(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[st
         ],
         "n_contested": len(agreed.contested),
         "left_out": left_out,
+        "stamp": stamp,
     }
 
 
 def audit(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """Which axioms one method satisfies and violates on these data, in words, with the pairs that show it."""
     asked = Question.from_json(question)
-    data = _one_problem(path, asked)
+    data, _ = _one_problem(path, asked)
     if data.n_items > MOST_AUDITED:
         raise ValueError(f"{data.n_items} items are too many for an audit here; placet audit does it at length")
-    found: Any = run_audit(data, asked.method or "borda", rivals=1, compare=(), **asked.params)
+    method = asked.method or "borda"
+    check_given(method_of(method).source, asked.params, method)
+    found: Any = run_audit(data, method, rivals=1, compare=(), **asked.params)
     return {
         "method": found.method,
         "findings": [vars(finding) for finding in found.findings if finding.check != "agreement"],  # shown above
@@ -76,12 +81,13 @@ def audit(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
     }
 
 
-def _one_problem(path: str, asked: Question) -> Rankings | Comparisons:
-    """The data, or those of one slice or contest, restricted to the items on its ballots."""
-    data = shown_data(path, asked)
+def _one_problem(path: str, asked: Question) -> tuple[Rankings | Comparisons, str]:
+    """The data, or those of one slice or contest, restricted to the items on its ballots; and the stamp of its file."""
+    loaded = asked_data(path, asked)
+    data = shown_data(loaded.data, asked)
     if isinstance(data, Rankings) and data.instance is not None:
-        return data.restricted([data.items[k] for k in np.unique(data.item).tolist()])
-    return data
+        data = data.restricted([data.items[k] for k in np.unique(data.item).tolist()])
+    return data, loaded.stamp
 
 
 def _by_likeness(distance: Any) -> Any:

@@ -18,14 +18,9 @@ def poll(progress: Any, *, database: str, poll: str, last: int) -> dict[str, Any
     asked, votes = read_votes(database, poll, last)
     data = votes_of(asked, votes)
     if data is None:
-        return {"columns": None, "pairs": [], "settled": False, "notes": []}
-    if isinstance(data, Comparisons):
-        ties = "davidson" if float(data.ties.sum()) > 0 else "none"
-        result = consensus(data, "bradley-terry", ties=ties)
-    else:
-        found = consensus(data, "plackett-luce")
-        assert isinstance(found, Consensus)
-        result = found
+        return {"columns": None, "pairs": [], "settled": False, "missing": None, "notes": []}
+    result = consensus(data)
+    assert isinstance(result, Consensus)
     settings = asked.settings
     frame = result.to_frame(settings["level"])
     low, high = (ends[result.order].tolist() for ends in result.interval(settings["level"]))
@@ -35,14 +30,20 @@ def poll(progress: Any, *, database: str, poll: str, last: int) -> dict[str, Any
 
 
 def _next(asked: Poll, result: Consensus) -> dict[str, Any]:
-    """Whether the goal is reached, and the pairs to ask next."""
-    if asked.kind != "pairs" or len(asked.items) > MOST_JOINT:
-        return {"pairs": [], "settled": False}
-    goal = None if asked.settings["goal"] == "none" else asked.settings["goal"]
-    number = {name: k for k, name in enumerate(asked.names)}
-    n = min(AHEAD, len(number) * (len(number) - 1) // 2)
-    pairs = result.next_pairs(n, goal=goal, k=asked.settings["k"], level=asked.settings["level"])
-    return {"pairs": [(number[str(a)], number[str(b)]) for a, b in pairs], "settled": goal is not None and not pairs}
+    """Whether the goal is reached, about how many votes are missing, and the pairs to ask next."""
+    goal, number = asked.settings["goal"], {name: k for k, name in enumerate(asked.names)}
+    found: dict[str, Any] = {"pairs": [], "settled": False, "missing": None}
+    if goal != "none":
+        verdict = result.enough(goal, k=asked.settings["k"], level=asked.settings["level"])
+        found |= {"settled": verdict.reached, "missing": verdict.missing, "known": list(verdict.settled)}
+        pairs: list[Any] = [pair[:2] for pair in verdict.open[:AHEAD]]
+    elif len(asked.items) <= MOST_JOINT:
+        pairs = result.next_pairs(min(AHEAD, len(number) * (len(number) - 1) // 2))
+    else:
+        pairs = []
+    if asked.kind == "pairs":
+        found["pairs"] = [(number[str(a)], number[str(b)]) for a, b in pairs]
+    return found
 
 
 def read_votes(database: str, key: str, last: int) -> tuple[Poll, list[sqlite3.Row]]:

@@ -6,18 +6,19 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from placet.data import Comparisons, Queries, Rankings, Scores
 from placet.io import FORMATS, read_files, read_slices
+from placet.io.compression import COMPRESSED
 from placet.io.files import HEAD, NamedBytes, Source, bare_suffix, first_lines, opened
 from placet.io.formats import roles_in_table
 from placet.io.tables.ballot_tables import LAYOUTS
 from placet.io.tables.column_names import roles_by_column
 from placet.io.tables.tables import SUFFIXES, FileHead, Table, open_head, read_table
-from placet.studio.file_lists import files_of, paths_of, source_of
+from placet.studio.file_lists import files_of, paths_of, source_of, stamp_of
 
 PREVIEWED = 20
 MOST_KEPT = 2
@@ -61,7 +62,20 @@ WORDS = {
     "better": "what is preferred",
     "worse": "to what",
 }
-_DATA: "OrderedDict[tuple[Any, ...], Any]" = OrderedDict()
+READINGS = 3
+"""How often a file that changes while it is read is read again."""
+
+
+class Loaded(NamedTuple):
+    """Data as they were read, the reader's warnings, and the stamp of the files they were read from."""
+
+    data: Any
+    notes: list[str]
+    stamp: str
+
+
+_DATA: "OrderedDict[tuple[Any, ...], Loaded]" = OrderedDict()
+_FIRST_STAMPS: dict[str, str] = {}
 
 
 def warm_up(progress: Any, *, items: int) -> dict[str, Any]:
@@ -83,23 +97,54 @@ def read_ahead(progress: Any, *, path: str, reading: dict[str, Any]) -> dict[str
     return {}
 
 
-def load(path: str, reading: Mapping[str, Any], by: str = "") -> tuple[Any, list[str]]:
-    """The data of a file read with the given options, and the reader's warnings; the last few results are cached.
+def load(path: str, reading: Mapping[str, Any], by: str = "") -> Loaded:
+    """The data of a file read with the given options; the last few are cached until the file changes.
 
-    With ``by`` the data are a mapping from the values of that column to their slices.
+    With ``by`` the data are a mapping from the values of that column to their slices.  A file that changes while it is
+    read is read again; one that never rests is taken as it was, under a stamp that is then no longer its own.
     """
-    stats = [os.stat(one) for one in paths_of(path)]
-    key = (path, *((stat.st_mtime_ns, stat.st_size) for stat in stats), repr(sorted(reading.items())), by)
-    if key not in _DATA:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            data = read_slices(source_of(path), by, **reading) if by else read_files(paths_of(path), **reading)
-        _DATA[key] = data, [str(warning.message) for warning in caught]
-        while len(_DATA) > MOST_KEPT:
-            _DATA.popitem(last=False)
+    for left in reversed(range(READINGS)):
+        stamp = stamp_of(path)
+        key = (path, stamp, repr(sorted(reading.items())), by)
+        if key in _DATA:
+            break
+        try:
+            found = _read(path, reading, by, stamp)
+        except (ValueError, OSError):
+            if not left or stamp_of(path) == stamp:
+                raise
+            continue
+        if not left or stamp_of(path) == stamp:
+            _DATA[key] = found
+            break
+    while len(_DATA) > MOST_KEPT:
+        _DATA.popitem(last=False)
     _DATA.move_to_end(key)
-    found: tuple[Any, list[str]] = _DATA[key]
-    return found
+    return _DATA[key]
+
+
+def _read(path: str, reading: Mapping[str, Any], by: str, stamp: str) -> Loaded:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = read_slices(source_of(path), by, **reading) if by else read_files(paths_of(path), **reading)
+    return Loaded(data, [str(warning.message) for warning in caught] + _torn(path, stamp), stamp)
+
+
+def _torn(path: str, stamp: str) -> list[str]:
+    """A note if a file that grows ends in the middle of a line, which may be cut short."""
+    if _FIRST_STAMPS.setdefault(path, stamp) == stamp:
+        return []
+    return [
+        f"{name} is being written, and its last line has no end yet; that line may be incomplete"
+        for where, name in files_of(path)
+        if os.path.splitext(where)[1] not in (".parquet", ".pq", *COMPRESSED) and _last_byte(where) not in (b"", b"\n")
+    ]
+
+
+def _last_byte(where: str) -> bytes:
+    with open(where, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - 1))
+        return file.read(1)
 
 
 def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +156,7 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
     except (ValueError, OSError) as error:
         about |= {"error": _with_file_names(str(error), path, name), "columns": [], "lines": _lines(paths_of(path)[0])}
     try:
-        data, left_out = load(path, reading)
+        data, left_out, stamp = load(path, reading)
     except (ValueError, OSError) as error:
         about |= {
             "error": _with_file_names(str(error), path, name),
@@ -119,12 +164,21 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
             "can_skip": _can_skip(error),
         }
         return about
-    facts = [(key, value) for key, value in data.describe().items() if value is not None]
+    facts = [(key, _fact(value)) for key, value in data.describe().items() if value is not None]
     notes = [_with_file_names(note, path, name) for note in (*getattr(data, "notes", ()), *left_out)]
     about |= {"kind": kind_of(data), "shape": shape_of(data), "facts": facts, "notes": notes, "uses": uses_of(data)}
+    about["stamp"] = stamp
     if isinstance(data, Rankings | Comparisons):
         about["groups"] = _groups(data)
     return about
+
+
+def _fact(value: Any) -> Any:
+    """A fact as a page shows it: a mapping, such as the counts of grades, in words."""
+    if not isinstance(value, Mapping):
+        return value
+    names = (f"{name:g}" if isinstance(name, float) else str(name) for name in value)
+    return ", ".join(f"{name}: {count:,}" for name, count in zip(names, value.values()))
 
 
 def column_names(path: str) -> list[str]:

@@ -14,7 +14,7 @@ from placet.metrics import metric as metric_of
 from placet.rank import load as load_model
 from placet.rank.named_ranker import make_ranker
 from placet.rank.ranker import ranker_class
-from placet.studio.tasks.catalog import controls
+from placet.studio.tasks.catalog import check_given, controls
 from placet.studio.tasks.preview import load
 
 OFFERED = ("linear", "trees", "booster", "neural", "structrank", "reranker")
@@ -37,7 +37,7 @@ def rankers(progress: Any) -> dict[str, Any]:
 
 def split(path: str, reading: Mapping[str, Any], share: float, seed: int) -> tuple[Queries, Queries]:
     """Split into training and validation queries: a random share of the queries is held out."""
-    data, _ = load(path, reading)
+    data = load(path, reading).data
     if not isinstance(data, Queries):
         raise DataError(
             "these are not graded rows with features, as in LETOR files and tables with a query and a grade"
@@ -52,6 +52,7 @@ def train(
     progress: Any, *, path: str, reading: dict[str, Any], settings: dict[str, Any], target: str
 ) -> dict[str, Any]:
     """Train a ranker, report the metric on the validation queries at each step, and save the best model."""
+    check_given(ranker_class(settings["ranker"]), settings["params"], settings["ranker"])
     rows, valid = split(path, reading, settings["validation"], settings["seed"])
     model = make_ranker(settings["ranker"], settings["loss"], settings["metric"], settings["params"], settings["seed"])
     history: list[tuple[int, float]] = []

@@ -11,7 +11,7 @@ import scipy.special
 from placet.data import Comparisons
 from placet.data.times import Times, TimeSteps
 from placet.studio.question import Question
-from placet.studio.tasks.board import asked_data, first_part, shown_board
+from placet.studio.tasks.board import answer, asked_data, first_part
 
 MOST_LINES = 8
 MODEL = "bradley-terry"
@@ -25,12 +25,12 @@ def history(progress: Any, *, path: str, question: Mapping[str, Any], chosen: Se
     ``times`` in the result are the time steps of the data, at which a board can be shown.
     """
     given = Question.from_json(question)
-    data = asked_data(path, given)
-    part = first_part(data)
+    part = first_part(asked_data(path, given).data)
     if not isinstance(part, Comparisons) or part.time is None:
         raise ValueError("these data do not say when they were given; name the column of their time")
     asked = with_drift(given, step_for(part.time))
-    c = shown_board(path, asked, progress)
+    found = answer(path, asked, progress)
+    c = found.board_for(asked)
     named = {str(name): name for name in c.items}
     best = [str(c.items[k]) for k in c.order[:MOST_LINES]]
     shown = [name for name in dict.fromkeys([*chosen, *best]) if name in named][: max(MOST_LINES, len(chosen))]
@@ -39,6 +39,7 @@ def history(progress: Any, *, path: str, question: Mapping[str, Any], chosen: Se
     score, stderr = frame["score"].to_numpy(), frame["stderr"].to_numpy()
     return {
         "items": shown,
+        "stamp": found.stamp,
         "total": len(c.items),
         "dates": frame["time"].dtype.is_temporal(),
         "columns": {

@@ -1,0 +1,154 @@
+"""Computations of the studio: lanes that survive what the system refuses, and waiting that takes no thread."""
+
+import asyncio
+import errno
+import multiprocessing
+import os
+import threading
+import time
+from multiprocessing.connection import Connection
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from placet.studio.jobs import Busy, Job, Jobs
+from placet.studio.security import CLOSING
+
+
+class ThreadContext:
+    """Stands in for the processes of `multiprocessing`: each is a thread, and the first attempt fails at a step."""
+
+    def __init__(self, step, error):
+        self.step, self.error, self.failed = step, error, False
+
+    def fail_once(self, step):
+        if step == self.step and not self.failed:
+            self.failed = True
+            raise self.error
+
+    def Pipe(self):
+        self.fail_once("pipe")
+        return multiprocessing.Pipe()
+
+    def Process(self, target, args, daemon):
+        return ThreadProcess(self, args[0])
+
+
+class ThreadProcess:
+    def __init__(self, context, pipe):
+        self.context, self.pipe = context, Connection(os.dup(pipe.fileno()))
+
+    def start(self):
+        try:
+            self.context.fail_once("start")
+        except BaseException:
+            self.pipe.close()
+            raise
+        threading.Thread(target=self.work, daemon=True).start()
+
+    def work(self):
+        try:
+            task, values = self.pipe.recv()
+        except (EOFError, OSError):
+            return
+        self.pipe.send(("done", f"{task} {values['n']}".encode()))
+
+    def is_alive(self):
+        return True
+
+    def kill(self):
+        self.pipe.close()
+
+    def join(self):
+        pass
+
+
+ERRORS = [OSError(errno.EMFILE, "Too many open files"), OSError(errno.ENOMEM, "Cannot allocate memory"), MemoryError()]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@pytest.mark.parametrize("step", ["pipe", "start"])
+def test_a_lane_goes_on_after_its_process_could_not_be_started(monkeypatch, error, step):
+    context = ThreadContext(step, error)
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: context)
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    jobs = Jobs()
+    try:
+        first = jobs.start("board", {"n": 1})
+        assert first.wait(20)
+        assert first.state == "failed"
+        assert "no process could be started" in first.error
+        assert not before or len(os.listdir("/proc/self/fd")) == before  # nothing is left open
+        second = jobs.start("board", {"n": 2})
+        assert second.wait(20)
+        assert (second.state, second.result) == ("done", b"board 2")
+    finally:
+        jobs.close()
+
+
+def test_a_lane_goes_on_after_what_cannot_be_sent(monkeypatch, capsys):
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: ThreadContext("", None))
+    jobs = Jobs()
+    try:
+        first = jobs.start("board", {"n": lambda: 1})  # cannot be pickled
+        assert first.wait(20)
+        assert first.state == "failed"
+        second = jobs.start("board", {"n": 2})
+        assert second.wait(20)
+        assert second.state == "done"
+    finally:
+        jobs.close()
+    assert "pickle" in capsys.readouterr().err
+
+
+def test_any_number_may_wait_and_threads_are_free():
+    """With a hundred readers of one computation, work in a thread starts at once, and all are told of the end."""
+    job = Job("id", "key", "board", {}, "boards")
+
+    async def crowd():
+        waiting = [asyncio.create_task(job.ended(30)) for _ in range(100)]
+        await asyncio.sleep(0)
+        start = time.monotonic()
+        await asyncio.to_thread(lambda: None)
+        took = time.monotonic() - start
+        threading.Thread(target=lambda: job._set(state="done")).start()
+        await asyncio.gather(*waiting)
+        await job.ended(30)  # one that has ended is not waited for
+        return took
+
+    assert asyncio.run(crowd()) < 5
+    assert not job.waiting
+
+
+def test_waiting_ends_in_time_and_leaves_nothing():
+    job = Job("id", "key", "board", {}, "boards")
+    asyncio.run(job.ended(0.01))
+    assert job.state == "waiting"
+    assert not job.waiting
+
+
+def test_closing_answers_all_who_wait_and_starts_nothing_more(monkeypatch):
+    started = []
+
+    class SilentProcess(ThreadProcess):
+        def start(self):
+            started.append(self)
+
+    context = ThreadContext("never", None)
+    context.Process = lambda target, args, daemon: SilentProcess(context, args[0])
+    monkeypatch.setattr(multiprocessing, "get_context", lambda kind: context)
+    jobs = Jobs()
+    some = [jobs.start("board", {"n": k}) for k in range(3)]
+
+    async def waited():
+        waiting = asyncio.gather(*(jobs.wait_for(job, 60) for job in some))
+        while some[0].state != "running":
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(jobs.close)
+        return await waiting
+
+    assert [(job.state, job.error) for job in asyncio.run(waited())] == [("cancelled", CLOSING)] * 3
+    with pytest.raises(Busy, match="being closed"):
+        jobs.start("board", {"n": 4})
+    assert len(started) == 1
