@@ -1,18 +1,24 @@
 """Experiments are checks: they fail when a quantity or a method is missing, when nothing is compared, and on a miss."""
 
+import argparse
 import ast
 import csv
 import math
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from experiments import mutants
+from experiments.breaks import BREAKS
+from experiments.breaks.mutant import Mutant, find
 from experiments.common import (
     LAYOUT,
     ROOT,
     check,
+    check_first,
     check_sets,
     data_folder,
     expected,
@@ -228,3 +234,65 @@ def test_the_paired_interval_covers_for_few_and_for_many_pairs():
         assert 0.91 <= covered <= 0.99, (n, covered)
     assert paired([1.0, np.nan, 3.0], [0.0, 0.0, 0.0]).mean == 2.0
     assert paired([1.0], [0.0])[1:3] == (-math.inf, math.inf)
+
+
+def test_the_first_check_ends_a_run_at_once_or_not_at_all(tmp_path, capsys):
+    """It knows the quantities that it is given, and misses no others."""
+    path = write(tmp_path, ROWS)
+    check_first({"A, ours, ndcg@5": 0.5}, path)
+    check_first({"A, noise": 3.0}, path)
+    check_first({}, path)
+    assert capsys.readouterr().out == ""
+    for bad in ({"A, ours, ndcg@5": 0.6}, {"A, ours, ndcg@5": math.nan}, {"A, unheard of": 0.5}):
+        with pytest.raises(SystemExit) as end:
+            check_first(bad, path)
+        assert end.value.code == 1
+    assert "MISSING" not in capsys.readouterr().out
+
+
+def test_every_script_has_three_mutants_or_more():
+    counts = Counter(mutant.script for mutant in BREAKS)
+    wanted = {f"{script.parent.name}.{script.stem}" for script in SCRIPTS}
+    assert set(counts) == wanted
+    assert min(counts.values()) >= 3, counts
+    titles = [mutants.title(mutant) for mutant in BREAKS]
+    assert len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize("folder", sorted({mutant.script.split(".")[0] for mutant in BREAKS}))
+def test_every_mutant_breaks_something_that_exists(folder):
+    """The place is there, what is put there differs, and its script can be run by `main`."""
+    for mutant in BREAKS:
+        if mutant.script.startswith(f"{folder}."):
+            assert mutant.broken(find(mutant.place)[2]) is not find(mutant.place)[2], mutant
+            assert "def main()" in (FOLDER / f"{mutant.script.replace('.', '/')}.py").read_text()
+
+
+def test_parts_of_the_mutants_are_all_of_them(capsys):
+    parts = [mutants.chosen(mutants_asked(part=f"{k}/5")) for k in range(5)]
+    assert sorted(mutants.title(m) for part in parts for m in part) == sorted(map(mutants.title, BREAKS))
+    assert mutants.chosen(mutants_asked(quick=True)) == mutants.chosen(
+        mutants_asked(part=f"{mutants.part_of_commit()}/{mutants.PARTS}")
+    )
+    assert {m.script for m in mutants.chosen(mutants_asked(only=["pmop.table1"]))} == {"pmop.table1"}
+
+
+def mutants_asked(quick=False, part=None, only=None):
+    return argparse.Namespace(quick=quick, part=part, only=only)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_mutant_is_caught_by_a_quantity_and_survives_without(tmp_path, monkeypatch, broken, capsys):
+    """In this process: the script passes as it is, and fails when a margin is off."""
+    from experiments import common
+    from experiments.dissertation import table4
+
+    monkeypatch.setattr(common, "output_folder", common.output_folder)
+    monkeypatch.setattr(table4, "output_folder", lambda path: tmp_path)
+    monkeypatch.setattr(table4, "margins", table4.margins)
+    monkeypatch.setattr("sys.argv", ["x"])
+    wrong = lambda original: lambda rule, n: original("borda" if broken else rule, n)  # noqa: E731
+    mutant = Mutant("dissertation.table4", "x", "experiments.dissertation.table4:margins", wrong)
+    assert mutants.run_here(mutant, tmp_path) == (mutants.CAUGHT if broken else mutants.SURVIVED)
+    raising = Mutant("dissertation.table4", "x", "experiments.dissertation.table4:margins", lambda original: None)
+    assert mutants.run_here(raising, tmp_path) == mutants.RAISED

@@ -24,6 +24,7 @@ import numpy as np
 
 from experiments.common import (
     check,
+    check_first,
     expected,
     letor_folds,
     letor_parts,
@@ -108,6 +109,25 @@ def methods(
         yield OTHER_PEER, lambda: xgboost_unbiased(log, X)
 
 
+def identity(seed: int) -> dict[str, float]:
+    """How far the learned examination is from the true 1 / k, and whether the ranker kept explains held-out clicks best."""
+    train, valid, _ = next(letor_folds(simulated_parts(40, seed=seed), 1))
+    shown_by = production(train)
+    log, valid_log = (
+        clicks(q, shown_by.predict(q), SESSIONS, random_state=seed + k) for k, q in enumerate((train, valid))
+    )
+    X, X_valid = train.X[log.document], valid.X[valid_log.document]
+    some = [LinearRanker("pl-partition", l2) for l2 in (1e-2, 1.0, 100.0)]
+    kept, _ = choose_by_clicks(some, X, log, valid_log, X_valid=X_valid)
+    best = max(click_likelihood(fit_clicks(one, X, log).ranker, X_valid, valid_log) for one in some)
+    off = np.log(kept.examination[1:5] / kept.examination[0]) + np.log(np.arange(2, 6))
+    return {
+        "simulated, root mean squared error of log examination": float(np.sqrt(np.mean(off**2))),
+        "simulated, likelihood of held-out clicks, kept - best": click_likelihood(kept.ranker, X_valid, valid_log)
+        - best,
+    }
+
+
 def values_of(train: Queries, valid: Queries, test: Queries, seed: int, quick: bool) -> dict[str, np.ndarray]:
     """Method -> NDCG@10 of every test query, NaN where nothing is relevant."""
     shown_by = production(train)
@@ -154,7 +174,9 @@ def main() -> None:
     need("lightgbm", *([] if args.quick else ["xgboost"]))
     warnings.filterwarnings("ignore")
     set_threads(1)
-    rows, ours = [], {}
+    path = expected(__file__, "quick" if args.quick else "")
+    rows, ours = [], identity(args.seed) if args.quick else {}
+    check_first(ours, path)
     sets = ["simulated"] if args.quick else args.set
     for name, where in zip(set_names(sets), sets):
         values, first = per_query(name, simulated_parts(60, seed=args.seed) if args.quick else letor_parts(where), args)
@@ -179,7 +201,6 @@ def main() -> None:
         print(f"{row[0]}, {row[1]}: {row[2]:.4f} (fold 1: {row[3]:.4f})")
     if args.fold:
         return
-    path = expected(__file__, "quick" if args.quick else "")
     write(output_folder(path) / "table.csv", ["set", "method", "ndcg@10", "fold 1"], rows)
     check(ours, path, set_names(sets))
 

@@ -52,6 +52,9 @@ def main() -> None:
         "floats": float(len(floats)),
         "median error, km": float(np.median(np.concatenate(errors["filtered"]))),
         "median error with smoothing, km": float(np.median(np.concatenate(errors["smoothed"]))),
+        "median error, smoothed / filtered": float(
+            np.median(np.concatenate(errors["smoothed"])) / np.median(np.concatenate(errors["filtered"]))
+        ),
         "largest error with smoothing, km": float(np.concatenate(errors["smoothed"]).max()),
         "share of associations right": float(np.mean(shares["filtered"])),
         "share of associations right with smoothing": float(np.mean(shares["smoothed"])),

@@ -5,6 +5,11 @@
 from experiments.common import expected, parser
 from experiments.dissertation.tracking_scenes import follow
 
-if __name__ == "__main__":
+
+def main() -> None:
     args = parser(__doc__).parse_args()
     follow("line", args, expected(__file__, "quick" if args.quick else ""))
+
+
+if __name__ == "__main__":
+    main()

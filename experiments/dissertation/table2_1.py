@@ -2,7 +2,7 @@
 
 OHSUMED unless ``--set PATH`` names another LETOR 3.0 set: a folder with S1.txt to S5.txt and, where there are any,
 similarity.txt, links.txt and sitemap.txt, which become kernels beside the cosine (see ``placet.read_letor``).
-``--quick``: one fold of simulated queries.
+``--quick``: one fold of simulated queries whose value lies in the whole list.
 
 Three variants: "printed" is equation 2.21 as it stands (sums of the kernels over the list, base scores as they are);
 "positive" subtracts the smallest base score of each list first, so that the product does not turn round for rows with
@@ -19,6 +19,7 @@ import numpy as np
 from experiments.common import (
     Timer,
     check_sets,
+    clustered_parts,
     expected,
     letor_folds,
     letor_parts,
@@ -27,7 +28,6 @@ from experiments.common import (
     paired,
     parser,
     set_names,
-    simulated_parts,
     stacked,
     write,
 )
@@ -115,7 +115,7 @@ def main() -> None:
     sets = ["simulated"] if args.quick else args.set
     rows, ours = [], {}
     for name, where in zip(set_names(sets), sets):
-        parts = simulated_parts(seed=args.seed) if args.quick else letor_parts(where)
+        parts = clustered_parts(seed=args.seed) if args.quick else letor_parts(where)
         gains = []
         for base, (loss, _) in BASES.items():
             with Timer() as spent:

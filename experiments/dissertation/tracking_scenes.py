@@ -1,5 +1,6 @@
 """What the tracking experiments share: the scene of section 5.5.1, and a target followed through it."""
 
+import math
 from argparse import Namespace
 from pathlib import Path
 
@@ -47,6 +48,9 @@ def follow(target: str, args: Namespace, path: Path, rate: float = 4.0) -> None:
         "root mean squared error": float(np.sqrt((track.error(drawn.position) ** 2).mean())),
         "largest error": float(track.error(drawn.position).max()),
         "root mean squared error, smoothed": float(np.sqrt((smoothed.error(drawn.position) ** 2).mean())),
+        "root mean squared error, smoothed / filtered": math.sqrt(
+            (smoothed.error(drawn.position) ** 2).mean() / (track.error(drawn.position) ** 2).mean()
+        ),
         "log-likelihood": track.log_likelihood,
         "share of true positions in the 95 % ellipses": float(track.inside(drawn.position).mean()),
         "share of associations right": float((track.source == drawn.source).mean()),

@@ -5,7 +5,7 @@ of the list (``ListwiseFeatures``: deviation from the list, place in it, mean si
 second stage (``ListwiseReranker``: means of a cosine and a Gaussian, penalty chosen on the validation part, the base itself
 among the choices).  The last two are candidates of ``autorank``.  Differences are paired over the test queries of all
 folds, with 95 % intervals; nothing is corrected for the number of comparisons, of which there are twelve.
-``--set PATH`` takes another LETOR set; ``--quick``: one fold of simulated queries, without the network.
+``--set PATH`` takes another LETOR set; ``--quick``: one fold of simulated queries whose value lies in the whole list, without the network.
 """
 
 import warnings
@@ -15,6 +15,7 @@ import numpy as np
 from experiments.common import (
     Timer,
     check_sets,
+    clustered_parts,
     expected,
     letor_folds,
     letor_parts,
@@ -23,7 +24,6 @@ from experiments.common import (
     paired,
     parser,
     set_names,
-    simulated_parts,
     write,
 )
 from placet.metrics import ndcg
@@ -50,7 +50,7 @@ def main() -> None:
     bases = {name: base for name, base in BASES.items() if name != "network" or not args.quick}
     ours, rows = {}, []
     for name, where in zip(set_names(sets), sets):
-        parts = simulated_parts(seed=args.seed) if args.quick else letor_parts(where)
+        parts = clustered_parts(seed=args.seed) if args.quick else letor_parts(where)
         for base, candidate in bases.items():
             values: dict[str, list[np.ndarray]] = {way: [] for way in WAYS}
             with Timer() as spent:

@@ -64,8 +64,14 @@ def evaluate(scores: np.ndarray, part: LetorAgg) -> np.ndarray:
     return 100 * np.array([*by_place, *hits, ap])
 
 
+REVERSED, NOISY = (5, 6), 7
+
+
 def simulated(seed: int, queries: int = 30, engines: int = 8, documents: int = 15) -> LetorAgg:
-    """Engines of growing noise rank a part of the documents; the grade is that of the document's hidden relevance."""
+    """Five engines of growing noise, two that order the wrong way and one that knows nothing rank a part of the documents.
+
+    The grade is that of the document's hidden relevance; whoever trusts all engines alike does badly.
+    """
     rng = np.random.default_rng(seed)
     lines = []
     for q in range(queries):
@@ -73,8 +79,9 @@ def simulated(seed: int, queries: int = 30, engines: int = 8, documents: int = 1
         grade = np.digitize(relevance, [0.3, 1.2])
         place = np.full((documents, engines), np.nan)
         for e in range(engines):
-            listed = rng.random(documents) < 0.35 + 0.15 * grade
-            seen = relevance + (0.3 + 0.5 * e) * rng.normal(size=documents)
+            listed = rng.random(documents) < 0.7
+            signal = -1.0 if e in REVERSED else 0.0 if e == NOISY else 1.0
+            seen = signal * relevance + (0.3 + 0.3 * e) * rng.normal(size=documents)
             depth = 1 + np.argsort(np.argsort(-seen)) * 7 + rng.integers(0, 7, documents)
             place[listed, e] = depth[listed]
         for d in range(documents):

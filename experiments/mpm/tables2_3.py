@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.common import check, expected, output_folder, parser, write
 from experiments.mpm import movielens
+from experiments.mpm.pair_slopes import mpm_slope_left
 from placet.aggregate import MODELS
 from placet.data import Rankings
 
@@ -110,6 +111,10 @@ def main() -> None:
     path = expected(__file__, "quick" if args.quick else "")
     figures(name, models, users, by_fill, output_folder(path))
     write(output_folder(path) / "table2.csv", ["set", "method", *(f"N@{k}" for k in range(1, 11))], rows)
+    if args.quick:
+        mpm = models["MPM"]
+        left = mpm_slope_left(ballots, mpm.theta_, {}, mpm.prior, mpm.variance_)  # type: ignore[attr-defined]
+        ours[f"{name}, MPM, slope left"] = left
     check(ours | statements(name, users, models, by_fill), path)
 
 

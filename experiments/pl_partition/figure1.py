@@ -28,7 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.common import Timer, check, expected, output_folder, paired, parser, write
+from experiments.common import Timer, check, check_first, expected, output_folder, paired, parser, write
+from experiments.formulas import off_formula
 from placet.data import Lists
 from placet.losses import LOSSES
 from placet.simulate import plackett_luce
@@ -45,6 +46,15 @@ METHODS: dict[str, tuple[str, dict[str, float]]] = {
     "RankNet": ("ranknet", {}),
     "RankSVM": ("ranksvm", {}),
     ORACLE: ("pl-topk", {}),
+}
+
+FORMULAS = {
+    OURS: "pl-partition",
+    "PL-LB": "pl-lower-bound",
+    "AttRank": "attrank",
+    "RankNet": "ranknet",
+    "RankSVM": "ranksvm",
+    ORACLE: "pl-topk",
 }
 
 # Seeds of each (N, n), and what is too dear for them: RankNet's 50 million pairs of a ranking at N = 100,000 take over an hour of one core.
@@ -83,6 +93,15 @@ def draw(n_items: int, n: int, seed: int) -> Sample:
     order = plackett_luce(q, n, top=places, unlisted="absent", random_state=rng).item.reshape(n, places)
     cut = 1 + np.sort(rng.random((n, places)).argpartition(TIERS - 1, axis=1)[:, : TIERS - 1], axis=1)
     return Sample(softmax(q), order, cut)
+
+
+def identity(seed: int) -> dict[str, float]:
+    """Each method's loss and gradient by its formula."""
+    params = {who: {} if who == OURS else given for who, (_, given) in METHODS.items()}  # ours to the least tolerance
+    return {
+        f"simulated, {who}, off its formula": off_formula(METHODS[who][0], params[who], seed, formula)
+        for who, formula in FORMULAS.items()
+    }
 
 
 def softmax(s: np.ndarray) -> np.ndarray:
@@ -283,11 +302,13 @@ def main() -> None:
     folder = output_folder(path)
     if args.quick or args.fresh:
         (folder / "runs.csv").unlink(missing_ok=True)
+    named = identity(args.seed)
+    check_first(named, path)
     grid, steps = (QUICK_GRID, 300) if args.quick else (GRID, STEPS)
     found = runs(grid, folder / "runs.csv", steps, args.seed)
     write(folder / "table.csv", ["method", "N", "n", "mse", "standard error", "seeds"], table(found))
     plot(found, folder / "figure1.png")
-    check(claims(found), path)
+    check(named | claims(found), path)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ import numpy as np
 
 from benchmarks.bench_losses import BATCH, TIED, batch_of_partitions, published
 from benchmarks.harness import peak_memory
-from experiments.common import check, expected, least_cpu, need, output_folder, parser, write
+from experiments.common import check, check_first, expected, least_cpu, need, output_folder, parser, write
+from experiments.formulas import off_formula
 from placet.data import Lists
 from placet.losses import LOSSES
 from placet.threads import set_threads
@@ -135,22 +136,28 @@ def nothing_kept(run: Run) -> Run:
     return alone
 
 
-def errors(n: int, runs: dict[str, Run]) -> None:
-    """Print how far values and gradients of PL-Partition are from those at the least tolerance."""
+def errors(n: int, runs: dict[str, Run]) -> dict[str, float]:
+    """How far values and gradients of PL-Partition are from those at the least tolerance, printed too."""
     exact, slope = LOSSES["pl-partition"](*batch_of_partitions(n), tol=1e-14)
+    found = {}
     for who, run in runs.items():
         if who.startswith("PL-Partition"):
             value, grad = run()
-            print(
-                f"N={n:,} {who}: error {abs(value / exact - 1):.0e}, of the gradient {np.abs(grad - slope).max():.0e}"
-            )
+            off = abs(value / exact - 1), np.abs(grad - slope).max()
+            print(f"N={n:,} {who}: error {off[0]:.0e}, of the gradient {off[1]:.0e}")
+            found |= {f"{who}, error of the value": float(off[0]), f"{who}, error of the gradient": float(off[1])}
+    return found
+
+
+def identity(n: int, intervals: int) -> dict[str, float]:
+    """What is timed computes the losses: each by its formula, and ours beside the published one on the batch."""
+    pairs = {"PL-Partition": "pl-partition", "PL-LB": "pl-lower-bound", "AttRank": "attrank", "RankNet": "ranknet"}
+    found = {f"{who}, off its formula": off_formula(loss) for who, loss in (pairs | {"RankSVM": "ranksvm"}).items()}
+    return {f"simulated, {name}": value for name, value in (found | errors(n, contestants(n, intervals))).items()}
 
 
 def measure(sizes: tuple[int, ...], repeat: int, intervals: int) -> dict[tuple[str, int], tuple[float, float]]:
     """(method, N): CPU seconds, the least of ``repeat``, and MB of one loss with gradient."""
-    import torch
-
-    torch.set_num_threads(1)  # before the forks below, which would wait for ever for threads of this process
     peaks = {}
     for n in sizes:
         for who, run in contestants(n, intervals).items():
@@ -159,8 +166,6 @@ def measure(sizes: tuple[int, ...], repeat: int, intervals: int) -> dict[tuple[s
     found = {}
     for n in sizes:
         runs = contestants(n, intervals)
-        if repeat > 1:
-            errors(n, runs)
         for who, run in runs.items():
             found[who, n] = least_cpu(run, repeat), peaks[who, n]
             print(f"N={n:,} {who}: {found[who, n][0]:.4g} s", file=sys.stderr, flush=True)
@@ -232,15 +237,20 @@ def plot(found: dict[tuple[str, int], tuple[float, float]], path: Path) -> None:
 def main() -> None:
     args = parser(__doc__, draws=False).parse_args()
     need("torch")
+    import torch
+
+    torch.set_num_threads(1)  # before any use: forks would wait for ever for threads of this process
     set_threads(1)
     path = expected(__file__, "quick" if args.quick else "")
     sizes = QUICK_SIZES if args.quick else SIZES
+    named = identity(sizes[0], 1_000 if args.quick else 10_000)
+    check_first(named, path)
     found = measure(sizes, *((1, 1_000) if args.quick else (5, 10_000)))
     table(found, sizes)
     plot(found, output_folder(path) / "figure2.png")
     rows = [[who, n, seconds, mb] for (who, n), (seconds, mb) in found.items()]
     write(output_folder(path) / "table.csv", ["method", "N", "cpu seconds of a step", "MB of a step"], rows)
-    check({f"simulated, {words}": value for words, value in claims(found, sizes).items()}, path)
+    check(named | {f"simulated, {words}": value for words, value in claims(found, sizes).items()}, path)
 
 
 if __name__ == "__main__":

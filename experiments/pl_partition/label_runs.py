@@ -10,12 +10,32 @@ import statistics
 import sys
 from pathlib import Path
 
-from experiments.common import Timer, check, need, need_data, output_folder, paired, parser, set_names, skip, write
+from experiments.common import (
+    Timer,
+    check,
+    check_first,
+    need,
+    need_data,
+    output_folder,
+    paired,
+    parser,
+    set_names,
+    skip,
+    write,
+)
+from experiments.formulas import oracle
 
 HERE = Path(__file__).parent
 SETS = {"D-1K": "xmc/delicious"}
 SIMULATED = "simulated"
 METHODS = {
+    "PL-P": "pl-partition",
+    "PL-LB": "pl-lower-bound",
+    "R-Net": "ranknet",
+    "R-SVM": "ranksvm",
+    "ListNet": "listnet",
+}
+FORMULAS = {
     "PL-P": "pl-partition",
     "PL-LB": "pl-lower-bound",
     "R-Net": "ranknet",
@@ -80,9 +100,37 @@ def simulated(n: int, seed: int, features: int = 80, labels: int = 60, own: int 
     return MultiLabel(csr_matrix(X), csr_matrix(Y.astype(float)))
 
 
-def runs(where: str, options: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
+def off_network(loss: str, formula: str, seed: int) -> float:
+    """Largest error of a loss, as the network is trained with it, and of its gradient, on six labels of which two or three are own."""
+    import numpy as np
+    import torch
+    from scipy.sparse import csr_matrix
+
+    from placet.rank.labels import as_documents, mean_loss
+    from placet.rank.torch.neural import Criterion
+
+    rng = np.random.default_rng(seed)
+    Y = np.array([[1, 1, 0, 0, 0, 0], [0, 1, 0, 1, 0, 1], [0, 0, 1, 0, 1, 0]], float)
+    own = as_documents(csr_matrix(rng.random((3, 4))), csr_matrix(Y)).own_labels()
+    s = rng.normal(size=Y.shape).astype(np.float32)
+    params = {"tol": 1e-9} if loss == "pl-partition" else None
+    table = torch.tensor(s, requires_grad=True)
+    value = mean_loss(Criterion(loss, params, rng), table, own)
+    value.backward()
+    plain = oracle()
+
+    def of_formula(x: np.ndarray) -> float:
+        return sum(plain.VALUES[formula](row.tolist(), y.tolist()) for row, y in zip(x.reshape(Y.shape), Y)) / len(Y)
+
+    slope = plain.central_difference(of_formula, s.astype(float).ravel(), 1e-4)
+    return float(
+        max(abs(value.item() - of_formula(s.astype(float).ravel())), np.abs(table.grad.numpy().ravel() - slope).max())
+    )
+
+
+def runs(where: str, options: argparse.Namespace, expected_path: Path) -> dict[str, list[dict[str, float]]]:
     """Metrics of every run on one set, by method; those that are not there yet are trained."""
-    path = HERE / set_names([where])[0] / "runs.csv"
+    path = (output_folder(expected_path) if options.quick else HERE / set_names([where])[0]) / "runs.csv"
     if options.fresh or options.quick:
         path.unlink(missing_ok=True)
     path.parent.mkdir(exist_ok=True)
@@ -135,9 +183,13 @@ def append(path: Path, method: str, seed: int, row: dict[str, float]) -> None:
 
 def compare(path: Path, options: argparse.Namespace, names: list[str], ahead: list[str]) -> None:
     """Means over seeds of the metrics ``names``; leads of PL-P in the metrics ``ahead``, with 95 % intervals over seeds."""
-    ours, rows = {}, []
+    named = {
+        f"{SIMULATED}, {m}, off its formula": off_network(METHODS[m], f, options.seed) for m, f in FORMULAS.items()
+    }
+    check_first(named, path)
+    ours, rows = dict(named), []
     for name, where in zip(set_names(options.set), options.set):
-        found = runs(where, options)
+        found = runs(where, options, path)
         for metric in names:
             for method, of_seeds in found.items():
                 values = [run[metric] for run in of_seeds]
@@ -153,4 +205,4 @@ def compare(path: Path, options: argparse.Namespace, names: list[str], ahead: li
     write(output_folder(path) / "table.csv", ["set", "metric", "method", "mean", "deviation", "seeds"], rows)
     if options.methods != list(METHODS):
         skip("the check is of all methods; leave --methods out")
-    check(ours, path, set_names(options.set))
+    check(ours, path, [SIMULATED, *set_names(options.set)])

@@ -11,7 +11,8 @@ import statistics
 
 import numpy as np
 
-from experiments.common import check, expected, least_cpu, need, output_folder, parser, times, write
+from experiments.common import check, check_first, expected, least_cpu, need, output_folder, parser, times, write
+from experiments.pl_partition.label_runs import off_network
 from placet.threads import get_threads, set_threads
 
 SIZES, QUICK_SIZES = (12_500, 50_000, 200_000), (2_000, 8_000)
@@ -63,6 +64,34 @@ def sampled_softmax(network, documents, rng):
     log_p = torch.log_softmax(torch.nn.functional.linear(hidden, vectors, b[index]), dim=1)
     own = documents.own_labels()
     return -log_p[torch.from_numpy(own.document), torch.from_numpy(np.searchsorted(here, own.label))].sum() / len(log_p)
+
+
+def identity(seed: int) -> dict[str, float]:
+    """The loss by its formula; the sampled one, with all labels drawn, over the whole, and with half of the others, in the mean."""
+    import torch
+
+    from placet.rank.labels import mean_loss, sampled_loss
+    from placet.rank.torch import network as net
+    from placet.rank.torch.neural import Criterion
+
+    documents, rng = batch(600, 120, seed), np.random.default_rng(seed)
+    documents = documents[np.arange(4)]
+    criterion, sizes = Criterion("pl-partition", {"tol": 1e-9}, rng), (120, 8, 600)
+    network = [tuple(map(torch.from_numpy, layer)) for layer in net.layers(net.first_weights(sizes, rng), sizes)]
+    with torch.no_grad():
+        table = net.forward(network, net.as_input(documents.X))
+    table.requires_grad_()
+    whole = mean_loss(criterion, table, documents.own_labels()).item()
+    for layer in network:
+        for part in layer:
+            part.requires_grad_()
+    every = sampled_loss(criterion, network, documents, 600, rng).item()
+    half = np.mean([sampled_loss(criterion, network, documents, 150, rng).item() for _ in range(20)])
+    return {
+        "simulated, pl-partition, off its formula": off_network("pl-partition", "pl-partition", seed),
+        "simulated, sampled with every label over the whole loss": every / whole,
+        "simulated, sampled with 150 of the others over the whole loss": float(half / whole),
+    }
 
 
 def measure(loss: str, n_labels: int, n_features: int, repeat: int, seed: int) -> dict[str, float]:
@@ -154,6 +183,10 @@ def main() -> None:
     need("torch")
     load(args.quick)
     sizes, features, repeat = (QUICK_SIZES, QUICK_FEATURES, 3) if args.quick else (SIZES, FEATURES, 5)
+    path = expected(__file__, "quick" if args.quick else "")
+    with multiprocessing.get_context("fork").Pool(1) as alone:
+        named = alone.apply(identity, (args.seed,))
+    check_first(named, path)
     found, rows = {}, []
     print("labels\tloss\tloss ms\tstep ms\tpeak MB")
     for n in sizes:
@@ -162,9 +195,8 @@ def main() -> None:
                 found[n, loss] = row = alone.apply(measure, (loss, n, features, repeat, args.seed))
             rows.append([n, loss, row.get("loss", np.nan), row["step"], row["peak_mb"]])
             print(f"{n}\t{loss}\t{1e3 * rows[-1][2]:.1f}\t{1e3 * row['step']:.1f}\t{row['peak_mb']:.0f}", flush=True)
-    path = expected(__file__, "quick" if args.quick else "")
     write(output_folder(path) / "table.csv", ["labels", "loss", "loss s", "step s", "peak MB"], rows)
-    check(claims(found, sizes[-2], sizes[-1]), path)
+    check(named | claims(found, sizes[-2], sizes[-1]), path)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,12 @@ What the paper prints of SLEEC and LEML (table 2) is in README.md.
 from experiments.common import expected
 from experiments.pl_partition.label_runs import DEPTHS, arguments, compare
 
-if __name__ == "__main__":
+
+def main() -> None:
     options = arguments(__doc__)
     names = [f"{name}@{k}" for name in ("P", "PSP") for k in DEPTHS]
     compare(expected(__file__, "quick" if options.quick else ""), options, names, ahead=["P@5", "PSP@5"])
+
+
+if __name__ == "__main__":
+    main()

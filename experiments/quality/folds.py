@@ -34,6 +34,7 @@ of the differences, a true gain of 2.8 d / sqrt(n) would be seen in four of five
 
 import json
 import os
+import shutil
 import sys
 import warnings
 from argparse import Namespace
@@ -141,6 +142,8 @@ def per_query(name: str, parts: list[Queries], methods: list[str], args: Namespa
     values: dict[str, list[np.ndarray]] = {}
     cpu: dict[str, float] = {}
     folder = output_folder(expected(__file__, "quick" if args.quick else "")) / "fits"
+    if args.quick:
+        shutil.rmtree(folder, ignore_errors=True)  # what an earlier version fitted says nothing of this one
     for fold, (train, valid, test) in enumerate(letor_folds(parts, 1 if args.quick else 5)):
         whole = concat([train, valid])
         for method in methods:

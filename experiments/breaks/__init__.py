@@ -1,0 +1,6 @@
+"""Breaks that the quick forms of the experiments must notice, one file per folder of experiments, three or more for each script."""
+
+from experiments.breaks import clicks, dissertation, mpm, pl_partition, pmop, quality, sources, structrank, uncertainty
+
+FOLDERS = (clicks, dissertation, mpm, pl_partition, pmop, quality, sources, structrank, uncertainty)
+BREAKS = [mutant for folder in FOLDERS for mutant in folder.BREAKS]

@@ -1,0 +1,34 @@
+"""Breaks of the comparison with other libraries."""
+
+from typing import Any
+
+import numpy as np
+
+from experiments.breaks.mutant import Mutant, after, always
+
+HERE = "experiments.quality"
+
+
+def at_random(scorer: Any, *_: Any) -> Any:
+    """Scores that know nothing of the rows."""
+    return lambda queries: np.random.default_rng(0).normal(size=len(queries.grade))
+
+
+BREAKS = [
+    Mutant("quality.folds", "Placet's scores at random", f"{HERE}.folds:placet_fit", after(at_random)),
+    Mutant("quality.folds", "parts do not rotate", f"{HERE}.folds:autorank", always(rotate=False)),
+    Mutant("quality.folds", "one ranker for the blend", f"{HERE}.folds:autorank", always(blend=4)),
+    Mutant(
+        "quality.letor",
+        "Placet's scores at random",
+        f"{HERE}.fits:METHODS[Placet]",
+        lambda pair: (pair[0], after(at_random)(pair[1])),
+    ),
+    Mutant("quality.letor", "one ranker for the blend", f"{HERE}.letor:autorank", always(blend=1)),
+    Mutant(
+        "quality.letor",
+        "rankers blended in their own units",
+        "placet.rank.search.candidate_search:spread",
+        after(lambda unit, *_: 1.0),
+    ),
+]

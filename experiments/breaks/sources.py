@@ -1,0 +1,56 @@
+"""Breaks of the experiments on sources."""
+
+from typing import Any
+
+import numpy as np
+
+from experiments.breaks.mutant import Mutant, after, before, give
+
+JUDGES, SETS, CELLS = "sources.judges", "sources.rank_sets", "sources.table_cells"
+EVIDENCE = "placet.aggregate.sources.width_evidence:SourceEvidence"
+FIT = "placet.aggregate.sources.source_fit:average_over_relations"
+CELL = "placet.aggregate.result.learned.task_responses:TaskResponses.predict"
+
+
+def nothing_learned(_: Any, evidence: Any, z: Any) -> Any:
+    """Scales and widths as they were at the start: every judge is taken to agree with people."""
+    return z
+
+
+def half_scores(found: Any, *_: Any) -> Any:
+    return found._replace(mean=0.5 * found.mean)
+
+
+def too_sure(found: Any, *_: Any) -> Any:
+    return found._replace(covariance=0.04 * found.covariance)
+
+
+def far_too_sure(found: Any, *_: Any) -> Any:
+    return found[0]._replace(covariance=0.04 * found[0].covariance), found[1]
+
+
+def all_unrelated(_: Any, evidence: Any, z: Any) -> Any:
+    apart = evidence.without(0)
+    return apart.average(apart.best(np.array([z[0], -30.0, z[2]]))), np.ones(1)
+
+
+def half_as_wide(found: Any, *_: Any) -> Any:
+    middle = found.mean
+    return found._replace(low=(middle + found.low) / 2, high=(middle + found.high) / 2)
+
+
+def one_item(responses: Any, item: int, task: int, level: float) -> tuple[Any, ...]:
+    return responses, 0, task, level
+
+
+BREAKS = [
+    Mutant(JUDGES, "scales and widths are not learned", f"{EVIDENCE}.best", after(nothing_learned)),
+    Mutant(JUDGES, "scores halved", f"{EVIDENCE}.average", after(half_scores)),
+    Mutant(JUDGES, "standard errors a fifth", f"{EVIDENCE}.average", after(too_sure)),
+    Mutant(SETS, "scales and widths are not learned", f"{EVIDENCE}.best", after(nothing_learned)),
+    Mutant(SETS, "standard errors a fifth", FIT, after(far_too_sure)),
+    Mutant(SETS, "every judge unrelated", FIT, after(all_unrelated)),
+    Mutant(CELLS, "all slopes equal", "placet.aggregate.sources.item_response:SLOPE_PRIOR", give(1e-3)),
+    Mutant(CELLS, "intervals half as wide", CELL, after(half_as_wide)),
+    Mutant(CELLS, "every item predicted as the first", CELL, before(one_item)),
+]

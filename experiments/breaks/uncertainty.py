@@ -1,0 +1,138 @@
+"""Breaks of the experiments on coverage."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from experiments.breaks.mutant import Mutant, after, always, before
+from placet import Comparisons, Rankings
+
+CONSENSUS = "placet.aggregate.result.result:Consensus"
+COVERAGE, EFFECTS, FORECASTS = "uncertainty.coverage", "uncertainty.effects", "uncertainty.forecasts"
+FORECAST = "placet.aggregate.result.learned.forecast:Forecast.updated"
+
+
+def any_rank(found: tuple[np.ndarray, np.ndarray], *_: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Sets of all ranks, which always cover."""
+    return np.ones_like(found[0]), np.full_like(found[1], len(found[1]))
+
+
+def low_level(consensus: Any, level: float = 0.95, *rest: Any) -> tuple[Any, ...]:
+    return consensus, 0.5, *rest
+
+
+def frame(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[property], property]:
+    """The frame of the effects, changed."""
+    return lambda original: property(lambda consensus: change(original.fget(consensus)))
+
+
+def coin_flips(found: tuple[Any, np.ndarray], *_: Any) -> tuple[Any, np.ndarray]:
+    return found[0], np.full_like(found[1], np.log(2))
+
+
+def sharper(power: float) -> Callable[..., tuple[Any, np.ndarray]]:
+    """Odds raised to a power: favorites are said to be surer than they are, or less sure."""
+
+    def change(found: tuple[Any, np.ndarray], *_: Any) -> tuple[Any, np.ndarray]:
+        p = np.exp(-found[1])
+        return found[0], np.log1p(((1 - p) / p) ** power)
+
+    return change
+
+
+def wide(found: tuple[np.ndarray, np.ndarray], *_: Any) -> tuple[np.ndarray, np.ndarray]:
+    return found[0] - 10.0, found[1] + 10.0
+
+
+def all_separated(found: np.ndarray, consensus: Any, *_: Any) -> np.ndarray:
+    """Every item is above those with lower scores."""
+    return consensus.scores[:, None] > consensus.scores[None]
+
+
+def without_agents(data: Any, *_: Any) -> Any:
+    """The same votes or ballots as if each were an agent's only one."""
+    return replace(data, agent=None, agents=None)
+
+
+def asked(kind: type, method: str, **params: Any) -> Callable[[Any], Any]:
+    """Data of a kind by this method, whatever the default."""
+
+    def broken(original: Any) -> Any:
+        def consensus(data: Any, *args: Any, **named: Any) -> Any:
+            mine = isinstance(data, kind) and not args
+            return original(data, method, **named, **params) if mine else original(data, *args, **named)
+
+        return consensus
+
+    return broken
+
+
+def outer_products(_: np.ndarray, b: Any, theta: np.ndarray) -> np.ndarray:
+    """The outer products of the ballots' gradients for their Hessian."""
+    found = b.outer_products(theta)
+    found[np.diag_indices(b.n)] += b.precision
+    return b.with_trend(found)
+
+
+BREAKS = [
+    Mutant(COVERAGE, "sets of all ranks", f"{CONSENSUS}.rank_interval", after(any_rank)),
+    Mutant(COVERAGE, "sets of level 0.5", f"{CONSENSUS}.rank_interval", before(low_level)),
+    Mutant(COVERAGE, "separation at level 0.5", f"{CONSENSUS}.separated", before(low_level)),
+    Mutant(COVERAGE, "each item's own set for all at once", f"{CONSENSUS}.rank_interval", always(kind="marginal")),
+    Mutant(
+        EFFECTS,
+        "standard errors halved",
+        f"{CONSENSUS}.controls",
+        frame(lambda f: f.with_columns(pl.col("stderr") / 2)),
+    ),
+    Mutant(
+        EFFECTS,
+        "standard errors doubled",
+        f"{CONSENSUS}.controls",
+        frame(lambda f: f.with_columns(pl.col("stderr") * 2)),
+    ),
+    Mutant(
+        EFFECTS,
+        "effects a fifth too small",
+        f"{CONSENSUS}.controls",
+        frame(lambda f: f.with_columns(pl.col("coefficient") * 0.8)),
+    ),
+    Mutant(FORECASTS, "every match a coin flip", FORECAST, after(coin_flips)),
+    Mutant(FORECASTS, "favorites twice as sure", FORECAST, after(sharper(2.0))),
+    Mutant(FORECASTS, "favorites half as sure", FORECAST, after(sharper(0.5))),
+    Mutant("uncertainty.priors", "intervals of level 0.5", f"{CONSENSUS}.interval", before(low_level)),
+    Mutant("uncertainty.priors", "intervals far too wide", f"{CONSENSUS}.interval", after(wide)),
+    Mutant("uncertainty.priors", "everything separated", f"{CONSENSUS}.separated", after(all_separated)),
+    Mutant("uncertainty.few_units", "everything separated", f"{CONSENSUS}.separated", after(all_separated)),
+    Mutant(
+        "uncertainty.few_units", "nothing separated", f"{CONSENSUS}.separated", after(lambda found, *_: found & False)
+    ),
+    Mutant("uncertainty.few_units", "separation at level 0.5", f"{CONSENSUS}.separated", before(low_level)),
+    Mutant("uncertainty.dependence", "intervals of level 0.5", f"{CONSENSUS}.interval", before(low_level)),
+    Mutant("uncertainty.dependence", "everything separated", f"{CONSENSUS}.separated", after(all_separated)),
+    Mutant(
+        "uncertainty.dependence", "agents forgotten", "experiments.uncertainty.dependence:votes", after(without_agents)
+    ),
+    Mutant(
+        "uncertainty.defaults",
+        "half a win for a tie",
+        "placet:consensus",
+        asked(Comparisons, "bradley-terry", ties="none"),
+    ),
+    Mutant(
+        "uncertainty.defaults",
+        "outer products for the Hessian",
+        "placet.aggregate.likelihood.ballot_objective:dense_hessian",
+        after(outer_products),
+    ),
+    Mutant("uncertainty.defaults", "ratings by mpm", "placet:consensus", asked(Rankings, "mpm")),
+    Mutant(
+        "uncertainty.defaults",
+        "stated pairs as partitions",
+        "experiments.uncertainty.defaults:read_preferences",
+        always(kind="ballots"),
+    ),
+]

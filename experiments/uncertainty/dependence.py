@@ -1,0 +1,84 @@
+"""Dependence: errors where agents give several votes or ballots, each with a taste of its own.
+
+    python -m experiments.uncertainty.dependence [--quick] [--seed N]      # from the project's root
+
+Items are equal on average and every agent has its own scores around that, so that answers of one agent go together.
+Claimed over true: the mean standard error over the root mean square of the scores, whose true value is 0.  Intervals at
+level 0.95 must cover, and equal items may be separated in at most 0.05 of runs, within three Monte Carlo errors.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import placet
+from experiments.common import check, expected, parser
+from placet import Comparisons, Rankings
+from placet.data import Parts
+
+N_ITEMS = 6
+
+
+def votes(agents: int, each: int, seed: int) -> Comparisons:
+    rng = np.random.default_rng(seed)
+    taste = rng.normal(0, 1, (agents, N_ITEMS))
+    g = np.repeat(np.arange(agents), each)
+    i = rng.integers(0, N_ITEMS, len(g))
+    j = (i + rng.integers(1, N_ITEMS, len(g))) % N_ITEMS
+    won = rng.random(len(g)) < 1 / (1 + np.exp(taste[g, j] - taste[g, i]))
+    return Comparisons.from_battles(i, j, np.where(won, "a", "b"), agent=g, items=range(N_ITEMS))
+
+
+def ballots(agents: int, each: int, seed: int) -> Rankings:
+    rng = np.random.default_rng(seed)
+    taste = rng.normal(0, 1, (agents, N_ITEMS))
+    g = np.repeat(np.arange(agents), each)
+    orders = np.argsort(-(taste[g] + rng.gumbel(size=(len(g), N_ITEMS))), axis=1)
+    return Rankings.from_orders(orders.tolist(), agent=g, items=range(N_ITEMS))
+
+
+def in_parts(agents: int, each: int, seed: int) -> Parts:
+    """The same ballots in two parts, with ballots of every agent in both."""
+    whole = ballots(agents, each, seed)
+    return Parts.of([whole[::2], whole[1::2]])
+
+
+def by_agent(
+    name: str, method: str, data: Any, agents: int, each: int, runs: int, seed: int, **options: Any
+) -> Iterator[tuple[str, float]]:
+    """Claimed over true, coverage of intervals, and the share of runs in which equal items are separated."""
+    scores, errors, inside, wrong = [], [], [], 0
+    for r in range(runs):
+        found = placet.consensus(data(agents, each, seed + r), method, **options)
+        middle = found.scores.mean()
+        low, high = found.interval()
+        scores.append(found.scores - middle)
+        errors.append(found.stderr)
+        inside.append((low <= middle) & (middle <= high))
+        wrong += bool(found.separated().any())
+    what = f"simulated, {name}, {agents} agents with {each} each"
+    yield f"{what}, claimed over true", float(np.mean(errors) / np.sqrt(np.mean(np.square(scores))))
+    yield f"{what}, intervals cover", float(np.mean(inside))
+    yield f"{what}, separated", wrong / runs
+
+
+def main() -> None:
+    arguments = parser(__doc__).parse_args()
+    quick, ours = arguments.quick, {}
+    runs = 40 if quick else 120
+    for agents, each in ((20, 30),) if quick else ((8, 60), (20, 30), (60, 20)):
+        for name, method, data, options in (
+            ("Bradley-Terry", "bradley-terry", votes, {}),
+            ("Plackett-Luce", "plackett-luce", ballots, {}),
+            ("Borda", "borda", ballots, {"bootstrap": 50}),
+            ("Plackett-Luce in parts", "plackett-luce", in_parts, {}),
+            ("Borda in parts", "borda", in_parts, {"bootstrap": 50}),
+        ):
+            few = max(runs // 4, 10) if (options or data is in_parts) and quick else runs
+            ours |= dict(by_agent(name, method, data, agents, each, few, arguments.seed, **options))
+    check(ours, expected(__file__, "quick" if quick else ""))
+
+
+if __name__ == "__main__":
+    main()
