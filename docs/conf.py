@@ -19,7 +19,7 @@ exclude_patterns = ["_build", "files"]
 html_math_renderer = "mathml"
 smartquotes = False  # an option such as --out must stay two hyphens, to be pasted into a shell
 html_theme = "furo"
-html_title = "Placet"
+html_title = f"Placet {placet.__version__}"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 

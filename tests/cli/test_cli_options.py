@@ -30,7 +30,7 @@ def run(tmp_path, monkeypatch, answer):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["aggregate", "-p", "foo=1"], "parameter 'foo' is unknown to 'bradley-terry'; choose from ['ties'"),
+        (["aggregate", "-p", "foo=1"], "parameter 'foo' is unknown to 'bradley-terry'; choose from ties"),
         (["aggregate", "-p", "prior=abc"], "prior must be a positive standard deviation"),
         (["aggregate", "-p", "max_iter=x"], "parameter max_iter of 'bradley-terry' must be a whole number, not 'x'"),
         (["aggregate", "-p", "tol=abc"], "must be a number, not 'abc'"),
@@ -46,7 +46,7 @@ def run(tmp_path, monkeypatch, answer):
         (["aggregate", "--out", "."], ". is a folder; name a file in it"),
         (["aggregate", "--out", "dangling.csv"], "dangling.csv: there is no such folder as"),
         (["aggregate", "--out", "circle.csv"], "circle.csv is a link that leads back to itself"),
-        (["aggregate", "--out", "x.xls"], "suffix '.xls' is unknown; choose from ['.run', '.csv', '.tsv', '.json'"),
+        (["aggregate", "--out", "x.xls"], "suffix '.xls' is unknown; choose from .run, .csv, .tsv, .json"),
         (["aggregate", "--min-support", "100"], "all 3 items are with support below 100"),
         (["audit", "-p", "foo=1"], "parameter 'foo' is unknown to 'borda'"),
         (["audit", "--out", "x.run"], "suffix '.run' is unknown"),
@@ -109,6 +109,22 @@ def test_min_support_ranks_the_rest_among_themselves(run):
     np.testing.assert_array_equal(kept.scores, frame.scores[where])
     np.testing.assert_array_equal(kept.covariance, frame.covariance[np.ix_(where, where)])
     assert frame.with_min_support(0) is frame
+
+
+def test_a_wide_board_suggests_a_support(tmp_path, placet_command):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 12, (2, 6000))
+    first = np.where(rng.random(6000) < 1 / (1 + np.exp((a - b) / 2.0)), "model_a", "model_b")
+    rows = [f"v{x},v{y},{w}" for x, y, w in zip(a, b, first) if x != y]
+    rows += [f"n{k},v{k % 12},{'model_a' if k % 3 else 'model_b'}" for k in range(150)]
+    (tmp_path / "wide.csv").write_text("\n".join(["model_a,model_b,winner", *rows, ""]))
+    out, said = placet_command("aggregate", tmp_path / "wide.csv")
+    board = placet.consensus(placet.read(tmp_path / "wide.csv"))
+    before, after = (c.rank_interval()[1][c.order[0]] for c in (board, board.with_min_support(2)))
+    assert f"1..{before} of 162; --min-support 2 leaves 12 items, of which the first could be 1..{after}" in said
+    assert after < 5 < 100 < before
+    assert "--min-support" not in placet_command("aggregate", tmp_path / "wide.csv", "--min-support", 2)[1]
+    assert len(out.splitlines()) == 163
 
 
 def test_min_support_leaves_out_instances_without_items(tmp_path):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import placet
-from placet.aggregate import defaults
-from placet.aggregate.defaults import default_method, default_note
+from placet.aggregate.defaults import default_method
 
 
 @pytest.fixture
@@ -31,37 +30,32 @@ def table(placet_command):
     return table
 
 
-@pytest.mark.parametrize(("most", "method"), [(100_000, "plackett-luce"), (100, "mpm")])
-def test_the_winner_is_no_item_with_a_single_five_star_rating(ratings, monkeypatch, table, most, method):
-    monkeypatch.setattr(defaults, "MOST_RATINGS", most)
+def test_the_winner_is_no_item_with_a_single_five_star_rating(ratings, table):
     data = placet.read(ratings)
     values = data.score[data.item == data.items.index("new")]
     assert values.tolist() == [5]  # so that by the mean nothing is above it
     assert max(data.score) == 5
-    assert default_method(data) == method
     (head, *rows), err = table("aggregate", ratings)
     support = {row[0]: float(row[head.index("support")]) for row in rows}
     assert support["new"] == 1
     assert support[rows[0][0]] > 5
-    assert ("ranked by mpm" in err) == (method == "mpm")
-    assert ("--method plackett-luce looks only" in err) == (method == "mpm")
+    assert "adjusted-mean, the default for ratings" in err
     unasked = placet.consensus(data)
-    assert unasked.method == method
-    assert any("method='plackett-luce' looks only" in note for note in unasked.notes) == (method == "mpm")
-    expected = placet.consensus(data, method)
+    assert unasked.method == default_method(data) == "adjusted-mean"
     rank = {row[0]: float(row[head.index("rank")]) for row in rows}
-    assert rank == dict(zip(expected.items, expected.ranks.tolist()))
+    assert rank == dict(zip(unasked.items, unasked.ranks.tolist()))
     (head, *rows), _ = table("aggregate", ratings, "--method", "plackett-luce")
     assert [row[0] for row in rows] == list(placet.consensus(data, "plackett-luce").ranking)
 
 
-def test_many_ratings_or_many_rated_items_take_the_model_that_is_fast():
+def test_the_default_does_not_depend_on_the_number_of_ratings():
     many = placet.simulate.ratings(11_000, 50, observed=0.2, random_state=0)
-    wide = placet.simulate.ratings(50, 2001, observed=0.01, random_state=0)
-    few = placet.simulate.ratings(50, 2000, observed=0.01, random_state=0)
-    assert [default_method(data) for data in (many, wide, few)] == ["mpm", "mpm", "plackett-luce"]
-    assert default_method({"x": few, "y": many}) == "mpm"
-    assert default_note({"x": few, "y": few}) == ""
+    wide = placet.simulate.ratings(50, 4200, observed=0.01, random_state=0)
+    few = placet.simulate.ratings(5, 4, observed=0.9, random_state=0)
+    for data in (many, wide, few, {"x": few, "y": many}, placet.Parts.of([few])):
+        assert default_method(data) == "adjusted-mean"
+    for data in (wide, placet.Parts.of([few])):
+        assert np.isfinite(placet.consensus(data).stderr).all()
 
 
 def test_other_data_keep_their_defaults():
@@ -70,4 +64,4 @@ def test_other_data_keep_their_defaults():
     big = placet.simulate.plackett_luce(np.zeros(1200), 12, random_state=0)
     assert default_method(big) == "plackett-luce"
     votes = placet.read({"a": ["x"], "b": ["y"], "winner": ["a"]})
-    assert (default_method(votes), default_note(votes)) == ("bradley-terry", "")
+    assert default_method(votes) == "bradley-terry"

@@ -28,12 +28,21 @@ def run(tmp_path, monkeypatch, answer):
     return answer
 
 
+NOT_TAKEN = {
+    **dict.fromkeys(["aggregate", "audit"], ("qid", "label")),
+    **dict.fromkeys(["train", "score", "evaluate"], ("a", "b", "winner", "items", "agent", "time")),
+}
+"""Options that no format of a command takes: its help does not show them."""
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_that_reads_has_every_option_once(name):
     command = get_command(app).commands[name]
     said = [option for parameter in command.params for option in parameter.opts]
     assert len(said) == len(set(said))
-    assert {f"--{option}" for option in OPTIONS} <= set(said)
+    taken = {f"--{option}" for option in OPTIONS if option not in NOT_TAKEN.get(name, ())}
+    assert taken <= set(said)
+    assert not {f"--{option}" for option in NOT_TAKEN.get(name, ())} & set(said)
 
 
 SIDES = ["--a", "left", "--b", "right", "--winner", "best"]
@@ -84,20 +93,20 @@ def test_one_thing_said_twice_is_refused_unless_it_is_the_same(run):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["aggregate", "votes.csv", "--qid", "day"], "--qid day: placet aggregate reads"),
+        (["aggregate", "votes.csv", "--qid", "day"], "placet aggregate has no option --qid"),
         (
             ["aggregate", "votes.csv", "--format", "ratings", "--time", "day"],
             "--time day: placet aggregate reads ratings",
         ),
         (["aggregate", "votes.csv", "--format", "votes"], "--format 'votes' is unknown"),
-        (["audit", "votes.csv", "--label", "day"], "--label day: placet audit reads"),
+        (["audit", "votes.csv", "--label", "day"], "placet audit has no option --label"),
         (["audit", "votes.csv", "--items", "3"], "--items 3 is a number, for the theory alone"),
         (["audit", "--items", "x,y"], "--items with the number of items"),
-        (["evaluate", "scores.txt", "rows.letor", "--a", "left"], "--a left: placet evaluate reads"),
-        (["train", "rows.letor", "--out", "m", "--winner", "best"], "--winner best: a ranker of queries reads"),
+        (["evaluate", "scores.txt", "rows.letor", "--a", "left"], "placet evaluate has no option --a"),
+        (["train", "rows.letor", "--out", "m", "--winner", "best"], "placet train has no option --winner"),
         (["train", "x.txt", "--ranker", "labels", "--out", "m", "--qid", "q"], "reads xmc, which has no such option"),
         (["describe", "votes.csv", "--a", "left", "--qid", "day"], "no reader has the options"),
-        (["describe", "votes.csv", "-r", "foo=1"], "has no option 'foo'; leave it out, or choose from ["),
+        (["describe", "votes.csv", "-r", "foo=1"], "has no option 'foo'; leave it out, or choose from "),
     ],
 )
 def test_options_that_no_reader_takes_are_refused_with_the_way_out(run, tmp_path, words, said):

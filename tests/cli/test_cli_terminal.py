@@ -130,7 +130,7 @@ def test_a_terminal_gets_bars_and_colors_and_a_pipe_gets_all_digits(tmp_path):
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
     assert "●" in plain
     assert "━" in plain
-    assert re.search(r"a +-?\d\.\d{2,3} +0\.\d{2,3} +1 ", plain)
+    assert re.search(r" 1 +1 +1  a +\d\.\d{2,3} ± 0\.\d{2,3} ", plain)
     done = subprocess.run(
         [sys.executable, "-m", "placet", *args], cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -139,3 +139,50 @@ def test_a_terminal_gets_bars_and_colors_and_a_pipe_gets_all_digits(tmp_path):
     board = consensus(read(tmp_path / "votes.csv"), "bradley-terry")
     assert [float(row[head.index("score")]) for row in rows] == board.scores[board.order].tolist()
     assert [float(row[head.index("stderr")]) for row in rows] == np.asarray(board.stderr)[board.order].tolist()
+
+
+HEAD = ["item", "score", "stderr", "rank", "rank_low", "rank_high", "tier", "support"]
+
+
+def board_lines(rows, width=80):
+    from placet.cli.common.leaderboard import leaderboard
+
+    bars = [None if row[2] is None else (row[1] - 2 * row[2], row[1], row[1] + 2 * row[2]) for row in rows]
+    return [line.plain for line in leaderboard(HEAD, rows, bars, width, "-o")]
+
+
+def test_a_board_starts_with_the_rank_and_has_bars_at_80_columns_and_rules_between_tiers():
+    names = ["ant", "a-very-long-name-of-a-model-with-its-version-and-date-2026-11-01", "cat"]
+    rows = [(name, 1.25 - k, 0.25, k + 1, 1, 3 - k, 1 + k // 2, 40.0) for k, name in enumerate(names)]
+    lines = board_lines(rows)
+    assert lines[0].split() == ["rank", "could", "be", "tier", "item", "score", "±", "error", "interval", "support"]
+    assert lines[1].split()[:7] == ["1", "1-3", "1", "ant", "1.25", "±", "0.25"]
+    assert set(lines[3]) == {"─"}  # before the second tier
+    assert max(map(len, lines)) <= 80
+    assert all("o" in line[30:] and "--" in line for line in (lines[1], lines[2], lines[4]))
+    assert "a-very-" in lines[2]
+    assert "…" in lines[2]
+    assert lines[2].split()[3].endswith("11-01")
+    assert len(board_lines(rows, 40)) == len(lines)  # without bars
+
+
+def test_a_board_of_a_rule_has_no_empty_columns_and_whole_numbers_whole():
+    rows = [
+        (name, score, None, k + 1, None, None, None, 4.0) for k, (name, score) in enumerate([("x", 12.0), ("y", 3.0)])
+    ]
+    assert [line.split() for line in board_lines(rows)] == [
+        ["rank", "item", "score", "support"],
+        ["1", "x", "12", "4"],
+        ["2", "y", "3", "4"],
+    ]
+    rows = [(*row[:1], row[1] / 8, *row[2:]) for row in rows]
+    assert [line.split()[2] for line in board_lines(rows)] == ["score", "1.500", "0.375"]
+
+
+def test_notes_are_broken_between_words_on_a_terminal(monkeypatch):
+    from placet.cli.common.console_output import _folded
+
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "prior: scores are normal with mean 0 and standard deviation 1.13, learned from the data"
+    assert max(map(len, _folded(text).split("\n"))) <= 40
+    assert " ".join(_folded(text).split()) == text

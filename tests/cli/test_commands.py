@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import placet
 from placet.cli import app
 from placet.cli.common.metric_values import split_specs
-from placet.cli.evaluate import with_compat
+from placet.cli.learning.evaluate import with_compat
 
 
 def in_a_shell(*args, check=0):
@@ -87,7 +87,7 @@ def test_evaluate_equals_the_library(run, folder, tmp_path):
 def test_evaluate_a_trec_run(run, tmp_path):
     (tmp_path / "run").write_text("q1 Q0 d1 1 2.0 x\nq1 Q0 d2 2 1.0 x\n")
     (tmp_path / "qrels").write_text("q1 0 d2 1\nq1 0 d3 1\nq2 0 d1 0\n")
-    out, err = run("evaluate", tmp_path / "run", tmp_path / "qrels", "-m", "map,p@1")
+    out, err = run("evaluate", tmp_path / "run", tmp_path / "qrels", "--metric", "map,p@1")
     rows = {line.split("\t")[0]: float(line.split("\t")[1]) for line in out.splitlines()[1:]}
     assert rows["average_precision"] == pytest.approx(0.25)  # d2 at rank 2, d3 never found
     assert "1 of 2 queries have no value" in err
@@ -168,7 +168,7 @@ def test_runs_of_several_engines_are_fused_into_a_run_that_evaluate_reads(run, t
     assert fused.agents == ("rrf",)
     assert {fused.instances[fused.instance[b]]: fused.orders()[b] for b in range(3)} == expected.ranking
     (tmp_path / "qrels").write_text("401 0 b 1\n402 0 z 1\n403 0 p 1\n")
-    out, _ = run("evaluate", tmp_path / "fused.run", tmp_path / "qrels", "-m", "mrr")
+    out, _ = run("evaluate", tmp_path / "fused.run", tmp_path / "qrels", "--metric", "mrr")
     assert float(out.splitlines()[1].split("\t")[1]) > 0.5
 
 

@@ -134,6 +134,7 @@ def test_a_signal_at_the_very_start_or_end_leaves_no_traceback(nth, code):
     script = f"""
 import os, signal
 from placet.cli.common.stopping import run
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in the background
 set_handler, calls = signal.signal, []
 def then_signal(*args):
     calls.append(args)

@@ -167,26 +167,28 @@ def test_diversity_trains_scores_and_is_evaluated_from_files(run, named):
     )
     assert (about["ranker"], about["queries"]) == ("DiversityReranker", 8)
     run("score", "d.placet", "named_valid.txt", "--run", "mine", "--out", "d.run")
-    found = json.loads(run("evaluate", "d.run", "topics.qrels", "-m", "alpha_ndcg@5,err_ia@5,ndcg@5", "--json"))
+    found = json.loads(run("evaluate", "d.run", "topics.qrels", "--metric", "alpha_ndcg@5,err_ia@5,ndcg@5", "--json"))
     lines = (named / "d.run").read_text().splitlines()
     assert len(lines) == 72
     assert lines[0].split()[1::2] == ["Q0", "1", "mine"]
     only = [line for line in (named / "topics.qrels").read_text().splitlines() if int(line.split()[0]) >= 8]
     (named / "valid.qrels").write_text("\n".join(only) + "\n")
-    own = json.loads(run("evaluate", "d.run", "valid.qrels", "-m", "alpha_ndcg@5", "--json"))
+    own = json.loads(run("evaluate", "d.run", "valid.qrels", "--metric", "alpha_ndcg@5", "--json"))
     assert own["alpha_ndcg@5"]["mean"] == pytest.approx(about["validation"])
     assert set(found) == {"alpha_ndcg@5", "err_ia@5", "ndcg@5"}
     (named / "flat.qrels").write_text("".join(f"{q} 0 d{q}-1 1\n" for q in range(8, 16)))
-    assert "needs judgments of subtopics" in run("evaluate", "d.run", "flat.qrels", "-m", "alpha_ndcg", code=2)
+    assert "needs judgments of subtopics" in run("evaluate", "d.run", "flat.qrels", "--metric", "alpha_ndcg", code=2)
     run("train", "named_train.txt", "--save", "rows.placet")
     run("score", "rows.placet", "named_valid.txt", "--run", "rows", "--out", "rows.run")
-    pair = ["compare", "d.run", "rows.run", "valid.qrels", "-m", "alpha_ndcg@5,ndcg@5"]
+    pair = ["compare", "d.run", "rows.run", "valid.qrels", "--metric", "alpha_ndcg@5,ndcg@5"]
     rows = json.loads(run(*pair, "--json"))
     assert [row["metric"] for row in rows] == ["alpha_ndcg@5"] * 2 + ["ndcg@5"] * 2
     assert rows[0]["mean"] == pytest.approx(about["validation"])
     both = json.loads(run(*pair, "--all-pairs", "--json"))
     assert {row["mean"] for row in both["systems"]} == {row["mean"] for row in rows}
-    assert "needs judgments of subtopics" in run("compare", "d.run", "rows.run", "flat.qrels", "-m", "err_ia", code=2)
+    assert "needs judgments of subtopics" in run(
+        "compare", "d.run", "rows.run", "flat.qrels", "--metric", "err_ia", code=2
+    )
 
 
 @pytest.mark.parametrize(
@@ -269,7 +271,7 @@ def test_compare_scores_and_models(run, folder, model):
     valid = placet.read_letor(folder / "valid.letor")
     noise = np.random.default_rng(0).normal(size=len(valid.grade))
     (folder / "noise.txt").write_text("\n".join(map(repr, noise.tolist())) + "\n")
-    rows = json.loads(run("compare", model, "noise.txt", model, "valid.letor", "-m", "ndcg@10,map", "--json"))
+    rows = json.loads(run("compare", model, "noise.txt", model, "valid.letor", "--metric", "ndcg@10,map", "--json"))
     assert [(row["metric"], row["system"]) for row in rows] == [
         (metric, system) for metric in ("ndcg@10", "average_precision") for system in (model, "noise.txt", model)
     ]
@@ -296,7 +298,7 @@ def test_compare_says_what_a_run_lacks_and_which_options_need_others(run, placet
     err = run("compare", "all.run", "half.run", "two.qrels", code=2)
     assert "half.run:3: document 'd1' occurs more than once for topic '1'" in err
     assert "--on-error skip" in err
-    words = ("compare", "all.run", "half.run", "two.qrels", "--on-error", "skip", "-m", "rr", "--json")
+    words = ("compare", "all.run", "half.run", "two.qrels", "--on-error", "skip", "--metric", "rr", "--json")
     out, err = placet_command(*words)
     assert "half.run: left out 1 line" in err
     rows = json.loads(out)
@@ -412,7 +414,7 @@ def test_one_hot_controls_are_one_for_each_place_but_the_first(run, folder, show
         (["shown.csv", "--control", "place", "--ranker", "rankboost"], "--control place: --ranker rankboost fits no"),
         (
             ["shown.csv", "--control", "place", "--ranker", "auto"],
-            "choose from ['linear', 'trees', 'neural', 'booster'",
+            "choose from linear, trees, neural, booster",
         ),
         (["shown.csv", "--control", "place", "--parts"], "--control place takes a table in memory; leave --parts out"),
         (["shown.csv", "--control", "place", "--valid", "valid.letor"], "give the validation rows as a table too"),
@@ -460,8 +462,8 @@ def test_validation_rows_that_say_nothing(run, folder):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--ranker", "oak"], "ranker 'oak' is unknown; choose from ['linear', "),
-        (["--ranker", "autoo"], "'labels', 'auto']"),
+        (["--ranker", "oak"], "ranker 'oak' is unknown; choose from linear, "),
+        (["--ranker", "autoo"], "ranker 'autoo' is unknown (did you mean 'auto'?)"),
         (["--loss", "plackett"], "loss 'plackett' is unknown"),
         (["-p", "depth=3"], "--param depth is unknown to LinearRanker"),
         (["-p", "l2"], "not of the form name=value"),
@@ -504,7 +506,7 @@ def test_an_interrupt_saves_the_best_model_so_far(folder, ranker):
 
 
 def test_progress_is_drawn_only_on_a_terminal(monkeypatch, capsys):
-    from placet.cli.train import showing_progress
+    from placet.cli.learning.train import showing_progress
 
     with showing_progress("ndcg@10") as silent:
         assert silent is None

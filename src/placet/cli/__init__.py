@@ -9,47 +9,73 @@ import typer
 from placet.cli import (
     aggregate,
     audit,
-    compare,
     completion,
     convert,
     demo,
     describe,
     diff,
-    evaluate,
-    score,
+    enough,
+    fragility,
+    methods,
+    next,
+    plan,
     serve,
     simulate,
     track,
-    train,
+    verify,
 )
 from placet.cli.common import stopping
-from placet.cli.common.console_output import say
+from placet.cli.common.console_output import replace_closed_streams, say
+from placet.cli.help.command_line import HELP, Command, Commands, ShowHelp, usage_mistake
+from placet.cli.help.examples import EXAMPLES
+from placet.cli.learning import compare, evaluate, score, train
 from placet.kernels import tell_when_compiling
+
+PANELS = {
+    "Rank": (aggregate.aggregate, audit.audit, diff.diff, methods.methods, serve.serve),
+    "Prove": (fragility.fragility, verify.verify),
+    "Ask": (next.next, enough.enough, plan.plan),
+    "Learn to rank": (train.train, score.score, evaluate.evaluate, compare.compare),
+    "Data": (describe.describe, convert.convert, simulate.app),
+    "Floats": (track.track,),
+    "Help": (demo.demo, completion.completion),
+}
+"""The commands, as the help of ``placet`` groups them; the first of a group's functions is the first shown."""
 
 app = typer.Typer(
     name="placet",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Turn votes, ballots, ratings or search results into a ranking with confidence intervals.",
+    context_settings=HELP,
+    help="Rank things from votes, ballots, ratings or search results, with confidence intervals.",
+    epilog="""
+        placet aggregate votes.csv --report page.html
+        placet describe votes.csv
+        placet aggregate --help""",
 )
-app.command("describe")(describe.describe)
-app.command("convert")(convert.convert)
-app.command("aggregate")(aggregate.aggregate)
-app.command("diff")(diff.diff)
-app.command("audit")(audit.audit)
-app.command("evaluate")(evaluate.evaluate)
-app.command("train")(train.train)
-app.command("score")(score.score)
-app.command("compare")(compare.compare)
-app.add_typer(simulate.app, name="simulate")
-app.command("track")(track.track)
-app.command("serve")(serve.serve)
-app.command("demo")(demo.demo)
-app.command("completion")(completion.completion)
+for _panel, _commands in PANELS.items():
+    for _command in _commands:
+        if isinstance(_command, typer.Typer):
+            _name = "simulate"
+            app.add_typer(
+                _command,
+                name=_name,
+                cls=Commands,
+                context_settings=HELP,
+                epilog=EXAMPLES[_name],
+                rich_help_panel=_panel,
+            )
+        else:
+            _name = _command.__name__
+            _register = app.command(
+                _name, cls=Command, context_settings=HELP, epilog=EXAMPLES[_name], rich_help_panel=_panel
+            )
+            _register(_command)
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+def _version(version: bool = typer.Option(False, "--version", "-V", help="Print the version and stop.")) -> None:
     if version:
         import placet
 
@@ -59,6 +85,7 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 
 def main() -> None:
     """Run the command; errors in data or parameters are reported in one line, with exit code 2."""
+    replace_closed_streams()
     warnings.showwarning = _say_warning  # type: ignore[assignment]
     tell_when_compiling(_say_compiling)
     if sys.argv[1:2] == ["serve"]:  # the server has its own signal handlers and finishes what it has begun
@@ -70,11 +97,19 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        app(prog_name="placet")
+        sys.exit(app(prog_name="placet", standalone_mode=False))
+    except ShowHelp as text:
+        print(text)
     except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error)
+            sys.exit(2)
+        if hasattr(error, "format_message"):
+            say(f"placet: {usage_mistake(error)}", error=True)
+            sys.exit(2)
         if os.environ.get("PLACET_DEBUG") or not isinstance(error, (ValueError, OSError, *_errors_of_engines())):
             raise
-        say(f"placet: {_words(error)}")
+        say(f"placet: {_words(error)}", error=True)
         sys.exit(2)
 
 
@@ -97,4 +132,4 @@ def _say_compiling() -> None:
 
 
 def _say_warning(message: Warning | str, *_: object) -> None:
-    say(f"placet: {message}")
+    say(f"placet: {message}", error=True)

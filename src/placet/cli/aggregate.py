@@ -6,28 +6,36 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from placet.cli.common.certificate_files import check_certificate_options, write_certificate
 from placet.cli.common.consensus_output import show_result, show_tiers
 from placet.cli.common.console_output import LONG, check_suffix, progress_bar, say, show_json
 from placet.cli.common.options import (
+    METHOD,
+    MODEL,
+    OUTPUT,
     AsJson,
     FormatName,
     Level,
+    MethodName,
     Out,
     Param,
     Report,
     SeedOption,
     check_reading,
-    complete_methods,
+    check_target,
     formats_to_rank,
+    in_group,
     reads,
 )
 from placet.cli.common.parts_option import InParts, OnDask, open_parts
 from placet.cli.common.read_files import read_or_update
+from placet.cli.common.read_sources import SourceColumn, Target, check_sources, read_sources, sources_in_parts
 
 if TYPE_CHECKING:
     from placet.aggregate import Groups, Mixture
@@ -43,54 +51,90 @@ DRIFT_HELP = 'Let scores change over time: standard deviation per step, or "lear
 STEP_HELP = 'Length of a time step, such as "1y", "6m", "2w", "30d", or a number where times are numbers.'
 
 
-@reads
+@reads("qid", "label")
 def aggregate(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Votes, ballots, PrefLib, rank lists, ratings, score tables; several TREC runs are fused."),
-    ],
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method", "-m", help="A model or rule; a wrong name lists them all.", autocompletion=complete_methods
+        typer.Argument(
+            metavar="FILE",
+            help="Votes, ballots, PrefLib, rank lists, ratings, score tables; several TREC runs are fused. NAME=FILE "
+            "names a source of a joint fit (see --target).",
         ),
-    ] = "",
+    ],
+    method: MethodName = "",
     format: FormatName = "",
     param: Param = None,
-    control: Annotated[list[str] | None, typer.Option("--control", help=CONTROL_HELP)] = None,
-    agents: Annotated[str, typer.Option("--agents", help=AGENTS_HELP)] = "",
-    drift: Annotated[str, typer.Option("--drift", help=DRIFT_HELP)] = "",
-    step: Annotated[str, typer.Option("--step", help=STEP_HELP)] = "",
-    bootstrap: Annotated[int, typer.Option(min=0, help="Rounds of resampling; 0 for none.")] = 0,
+    ties: Annotated[str, in_group("Model of ties on votes: auto, none, rao-kupper or davidson.", METHOD, "NAME")] = "",
+    order_effect: Annotated[
+        bool, in_group("Learn the advantage of the side named first (home, left).", METHOD, "", "--order-effect")
+    ] = False,
+    control: Annotated[list[str] | None, in_group(CONTROL_HELP, MODEL, "COLUMN", "--control")] = None,
+    agents: Annotated[str, in_group(AGENTS_HELP, MODEL, "KINDS", "--agents")] = "",
+    drift: Annotated[str, in_group(DRIFT_HELP, MODEL, "NUMBER|learn", "--drift")] = "",
+    step: Annotated[str, in_group(STEP_HELP, MODEL, "LENGTH", "--step")] = "",
+    bootstrap: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Rounds of resampling; 0 for none.", rich_help_panel=METHOD)
+    ] = 0,
     level: Level = 0.95,
     min_support: Annotated[
         float,
-        typer.Option(min=0, help="Show only items with at least this many votes or ballots (all are used in the fit)."),
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Show only items with at least this many votes or ballots (all are used in the fit).",
+            rich_help_panel=OUTPUT,
+        ),
     ] = 0,
-    tiers: Annotated[bool, typer.Option("--tiers", help="Show groups of items that the data cannot separate.")] = False,
-    by: Annotated[str, typer.Option(help="A column: one board for each of its values, and a page that compares.")] = "",
-    scale: Annotated[str, typer.Option(help="elo: scores as points, 400 for odds of 10 to 1.")] = "",
-    anchor: Annotated[str, typer.Option(help="With --scale: ITEM=POINTS, or POINTS of the mean item (1000).")] = "",
+    tiers: Annotated[
+        bool, in_group("Show groups of items that the data cannot separate.", OUTPUT, "", "--tiers")
+    ] = False,
+    top: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Show only the best N items.", rich_help_panel=OUTPUT)
+    ] = 0,
+    source: SourceColumn = "",
+    target: Target = "",
+    by: Annotated[
+        str, in_group("A column: one board for each of its values, and a page that compares.", MODEL, "COLUMN")
+    ] = "",
+    scale: Annotated[str, in_group("elo: scores as points, 400 for odds of 10 to 1.", OUTPUT, "elo")] = "",
+    anchor: Annotated[
+        str, in_group("With --scale: ITEM=POINTS, or POINTS of the mean item (1000).", OUTPUT, "ITEM=POINTS")
+    ] = "",
     seed: SeedOption = 0,
     report: Report = None,
-    title: Annotated[str, typer.Option(help="With --report: the heading of the page.")] = "",
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            callback=check_target,
+            metavar="FILE",
+            help="Write what others need to check the result with placet verify (JSON).",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    sign: Annotated[
+        Path | None, in_group("With --certificate: sign it with this SSH key, by ssh-keygen -Y.", OUTPUT, "KEY")
+    ] = None,
+    title: Annotated[str, in_group("With --report: the heading of the page.", OUTPUT, "TEXT")] = "",
     out: Out = None,
     as_json: AsJson = False,
     parts: InParts = False,
     dask: OnDask = "",
-    groups: Annotated[str, typer.Option(help="Groups of voters, each with a ranking: a number, or auto.")] = "",
-    members: Annotated[Path | None, typer.Option(help="With --groups: write each voter's group to this file.")] = None,
+    groups: Annotated[str, in_group("Groups of voters, each with a ranking: a number, or auto.", MODEL, "N|auto")] = "",
+    members: Annotated[
+        Path | None, in_group("With --groups: write each voter's group to this file.", MODEL, "FILE")
+    ] = None,
     *,
     reading: dict[str, Any],
 ) -> None:
     """Rank the items in files by consensus, with standard errors and rank intervals.
 
-    Without --method: Bradley-Terry for votes, Plackett-Luce for ballots and ratings (MPM for more than 100,000 ratings
-    or 2,000 rated items), the mean for score tables.
+    Without --method: Bradley-Terry for votes (Davidson's model if there are ties), Plackett-Luce for ballots, the mean
+    rating adjusted for who rated for ratings, the mean for score tables.
     Ballots that belong to instances (the topics of TREC runs, the queries of LETOR files) are ranked instance by
     instance.  To update a board written with --out board.json: placet aggregate board.json new.csv
     """
     from placet.aggregate import consensus
+    from placet.aggregate.method_table import method_name
     from placet.aggregate.result.result_files import WRITERS
     from placet.data.parameters import parse_parameters
 
@@ -102,21 +146,33 @@ def aggregate(
         raise ValueError(f"--title {title!r} is the heading of a page; add --report PAGE.html")
     if in_parts and (report is not None or by):
         raise ValueError("--report and --by look at all data and need them in memory; leave --parts or --dask out")
-    options, fitting = _model_options(control or [], agents, drift, step)
-    params, mixed = _split_parameters(groups, members, by, fitting | parse_parameters(param or []))
-    _check_parameters(method, params, drift)
-    with _opened(files, by, format, options | reading, in_parts, dask, method) as (data, board):
+    if top and (out is not None or as_json or tiers):
+        raise ValueError(f"--top {top} is for the table shown; --out, --json and --tiers have all items: leave it out")
+    together = {"--by": by, "--groups": groups, "--parts or --dask": in_parts, "--source": source}
+    check_certificate_options(certificate, sign, files, together)
+    method = method_name(method) if method else ""
+    options, fitting = _model_options(control or [], agents, drift, step, ties, order_effect)
+    refused = {"--by": by, "--groups": groups, "--agents": agents, "--drift": drift, f"--method {method}": method}
+    joined = (check_sources(files, source, target, refused), source, target)
+    params, mixed = _split_parameters(groups, members, by, fitting | (parse_parameters(param) if param else {}))
+    _check_parameters(method, params, drift, any(joined))
+    with _opened(files, by, format, options | reading, in_parts, dask, method, joined) as (data, board):
         chosen = method or _default(data, board, params, drift)
         if board is not None and chosen == board.method:
             params = {name: value for name, value in board.params.items() if name != "random_state"} | params
         fitted = _to_fit(data, chosen)
         _say_time(fitted, chosen, bootstrap, params)
-        model = _mixture(groups, chosen, params, mixed, seed) if groups else chosen
+        named = chosen if method or board is not None else None  # else the result says which method it was, and why
+        model = _mixture(groups, chosen, params, mixed, seed) if groups else named
         given: dict[str, Any] = {} if groups else params  # a mixture holds those of its model
         given = given | {"bootstrap": bootstrap, "random_state": seed}
         start = None if board is None else board.consensus
         with nullcontext() if in_parts else progress_bar(chosen) as bar:  # of parts, passes are shown
             result: Any = consensus(fitted, model, progress=bar, start=start, **given)
+    if certificate is not None:
+        with progress_bar("certificate"):
+            write_certificate(certificate, result, files, {"format": format, "options": options | reading}, level, sign)
+        say(f"certificate: {certificate}")
     result = replace(result, by=by) if by else result
     result = result.with_min_support(min_support) if min_support else result
     result = _in_points(result, scale, anchor) if scale else result
@@ -130,7 +186,28 @@ def aggregate(
     for note in result.notes:
         if note not in known:
             say(note)
-    _deliver(result, out, as_json, level, None if in_parts else data, show_tiers if tiers else show_result)
+    if not min_support:
+        _say_support(result, level)
+    show = show_tiers if tiers else partial(show_result, top=top)
+    _deliver(result, out, as_json, level, None if in_parts else data, show)
+
+
+def _say_support(result: Any, level: float) -> None:
+    """Say which --min-support makes rank sets useful, if the first items of a wide board could have any rank."""
+    from placet.aggregate.result.separation import useful_support
+
+    if getattr(result, "stderr", None) is None or result.support is None:
+        return
+    least = useful_support(result.scores, result.stderr, result.support, level)
+    if least is None:
+        return
+    kept = result.with_min_support(least)
+    before, after = (int(board.rank_interval(level)[1][board.order[0]]) for board in (result, kept))
+    if after < before:
+        say(
+            f"many items have little data: the first could be 1..{before} of {len(result.items)}; "
+            f"--min-support {least:g} leaves {len(kept.items)} items, of which the first could be 1..{after}"
+        )
 
 
 # Before any file is read
@@ -142,12 +219,14 @@ def check_scale(scale: str, anchor: str) -> None:
     from placet.data.errors import one_of
 
     if scale:
-        one_of(scale, SCALES, "--scale")
+        one_of(scale.lower(), SCALES, "--scale")
     elif anchor:
         raise ValueError(f"--anchor {anchor} needs --scale, such as --scale elo")
 
 
-def _model_options(control: Sequence[str], agents: str, drift: str, step: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _model_options(
+    control: Sequence[str], agents: str, drift: str, step: str, ties: str, order_effect: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of the reader and parameters of the model; those given by -r and -p take precedence."""
     from placet.data.parameters import parse_value
 
@@ -155,6 +234,10 @@ def _model_options(control: Sequence[str], agents: str, drift: str, step: str) -
     moving = {"drift": parse_value(drift)} if drift else {}
     if step:
         moving["step"] = parse_value(step)
+    if ties:
+        moving["ties"] = ties
+    if order_effect:
+        reading["ordered"] = moving["order_effect"] = True
     if not agents:
         return reading, moving
     from placet.aggregate.likelihood.raters import parse_kinds
@@ -162,7 +245,7 @@ def _model_options(control: Sequence[str], agents: str, drift: str, step: str) -
     kinds = parse_kinds(agents)
     if "side" in kinds:
         reading["ordered"] = True
-    return reading, moving | {"agents": agents} | ({"ties": "davidson"} if "ties" in kinds else {})
+    return reading, ({"ties": "davidson"} if "ties" in kinds else {}) | moving | {"agents": agents}
 
 
 def _check_drift(drift: str, method: str) -> None:
@@ -196,12 +279,16 @@ def _split_parameters(
     return {name: value for name, value in params.items() if name not in names}, own
 
 
-def _check_parameters(method: str, params: Mapping[str, Any], drift: str) -> None:
+def _check_parameters(method: str, params: Mapping[str, Any], drift: str, joined: bool) -> None:
     """Reject parameters that the method, or every possible default, does not take."""
     from placet.aggregate.consensus_door import check_method
     from placet.aggregate.defaults import check_defaults
 
-    if method:
+    if joined:
+        from placet.aggregate.method_table import SOURCES
+
+        SOURCES.check(params)
+    elif method:
         _check_drift(drift, method)
         check_method(method, params)
     elif params:
@@ -213,9 +300,30 @@ def _check_parameters(method: str, params: Mapping[str, Any], drift: str) -> Non
 
 @contextmanager
 def _opened(
-    files: list[Path], by: str, format: str, options: dict[str, Any], in_parts: bool, dask: str, method: str
+    files: list[Path],
+    by: str,
+    format: str,
+    options: dict[str, Any],
+    in_parts: bool,
+    dask: str,
+    method: str,
+    joined: tuple[dict[str, list[Path]], str, str],
 ) -> "Iterator[tuple[Any, Board | None]]":
-    """The data, in memory or in parts, and the board to update, if one is given."""
+    """The data, in memory or in parts, and the board to update, if one is given; ``joined``: files of sources by name,
+    the column of sources, and the target.
+    """
+    named, source, target = joined
+    if in_parts and source:
+        raise ValueError(f"--source {source} cuts a file up and needs it in memory; leave --parts or --dask out")
+    if in_parts and named:
+        with sources_in_parts(named, target, format, options, dask) as parts:
+            yield parts, None
+        return
+    if named or source:
+        with progress_bar("reading"):
+            data = read_sources(files, named, source, target, format, options)
+        yield data, None
+        return
     if in_parts:
         with open_parts([files], format, options, dask, method or "consensus") as (found,):
             yield found, None
@@ -228,12 +336,11 @@ def _opened(
 def _default(data: Any, board: "Board | None", params: Mapping[str, Any], drift: str) -> str:
     """The method of the board, or the default for the data; its parameters are checked now that it is known."""
     from placet.aggregate.consensus_door import check_method
-    from placet.aggregate.defaults import default_method, default_note
+    from placet.aggregate.defaults import default_method
 
-    if board is None and (why := default_note(data)):
-        say(why)
     chosen = default_method(data) if board is None else board.method
-    _check_drift(drift, chosen)
+    if drift:
+        _check_drift(drift, chosen)
     check_method(chosen, params)
     return chosen
 
@@ -272,10 +379,9 @@ def _time(seconds: float) -> str:
 def _mixture(groups: str, method: str, params: dict[str, Any], own: dict[str, Any], seed: int) -> "Mixture":
     """The mixture specified by --groups."""
     from placet.aggregate import Mixture
-    from placet.aggregate.method_table import MIXED
-    from placet.data.errors import one_of
+    from placet.aggregate.method_table import mixed_model
 
-    model = MIXED[one_of(method, MIXED, "method of --groups")](**params)
+    model = mixed_model(method, "method of --groups")(**params)
     return Mixture(model, groups if groups == "auto" else int(groups), random_state=seed, **own)
 
 
@@ -283,7 +389,8 @@ def _mixture(groups: str, method: str, params: dict[str, Any], own: dict[str, An
 
 
 def _notes(data: Any) -> set[str]:
-    return {note for part in (data.values() if isinstance(data, Mapping) else [data]) for note in part.notes}
+    several = isinstance(data, Mapping) and not hasattr(data, "notes")
+    return {note for part in (data.values() if several else [data]) for note in part.notes}
 
 
 def _in_points(result: Any, scale: str, anchor: str) -> Any:
@@ -303,7 +410,7 @@ def _in_points(result: Any, scale: str, anchor: str) -> Any:
     }
     if item and item not in names:
         raise ValueError(f"--anchor {anchor}: item {item!r} is not among the {len(names)} items")
-    return rescale(result, scale, names.get(item), value)
+    return rescale(result, scale.lower(), names.get(item), value)
 
 
 def _say_groups(result: "Groups", members: Path | None) -> None:
@@ -329,7 +436,7 @@ def _write_page(
     heading = title or "Consensus of " + ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     typed = shlex.join(["placet", *sys.argv[1:]]) if sys.argv[1:2] == ["aggregate"] else ""
     origin = Origin(files=tuple(names), command=typed, seed=seed, date=now())
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) and not hasattr(data, "describe"):
         write_slices_page(report, result, title=heading, level=level, origin=origin)
     else:
         write_consensus_page(report, result, data, title=heading, level=level, origin=origin)

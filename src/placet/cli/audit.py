@@ -9,10 +9,10 @@ from placet.cli.common.console_output import check_suffix, deliver, progress_bar
 from placet.cli.common.options import (
     AsJson,
     FormatName,
+    MethodName,
     Out,
     Param,
     check_reading,
-    complete_methods,
     formats_to_rank,
     reads,
 )
@@ -21,15 +21,10 @@ if TYPE_CHECKING:
     from placet.axioms import Audit, AuditSet, MethodAudit
 
 
-@reads
+@reads("qid", "label")
 def audit(
     file: Annotated[Path | None, typer.Argument(help="Ballots, PrefLib, votes, ratings; none for the theory.")] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method", "-m", help="A rule or model, as in 'placet aggregate'.", autocompletion=complete_methods
-        ),
-    ] = "borda",
+    method: MethodName = "borda",
     format: FormatName = "",
     param: Param = None,
     instance: Annotated[str, typer.Option(help="Audit this instance (topic, query) alone.")] = "",

@@ -10,7 +10,7 @@ from placet.cli.common.options import check_target, complete_formats, reads
 from placet.cli.common.read_files import read_as_one
 
 
-@reads
+@reads()
 def convert(
     source: Annotated[Path, typer.Argument(help="Any file that Placet reads.")],
     target: Annotated[
@@ -32,10 +32,12 @@ def convert(
 ) -> None:
     """Read a file in one format and write it in another."""
     from placet.io import write
+    from placet.io.formats import check_written
 
     if (target is None) == (out is None):
         raise ValueError("name one file to write: placet convert SOURCE TARGET, or --out TARGET")
     to = target or out
+    check_written(to)  # type: ignore[arg-type]
     data = read_as_one([source], from_format, reading)
     with progress_bar("writing"):
         write(data, to, format=to_format or None)  # type: ignore[arg-type]

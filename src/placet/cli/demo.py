@@ -36,7 +36,7 @@ def _votes(out: Path, seed: int) -> None:
     write(simulate.battles(truth(12, 0.7, seed), 3000, tie=-0.5, items=names(12), random_state=seed), path)
     votes = read(path)
     say(f"1. {path}: {votes!r}, simulated; true order item-1, item-2, ...")
-    result = consensus(votes, "bradley-terry", ties="davidson")
+    result = consensus(votes)
     show_result(result, 0.95)
     page = out / "leaderboard.html"
     write_consensus_page(page, result, votes, title="A leaderboard from 3,000 simulated votes")

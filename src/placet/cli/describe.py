@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from placet.data import Comparisons, Rankings
 
 
-@reads
+@reads()
 def describe(
     files: Annotated[list[Path], typer.Argument(help="Files to read as one; a folder; - for standard input.")],
     format: FormatName = "",

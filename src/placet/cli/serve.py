@@ -16,7 +16,22 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; another than this machine's needs --token.")] = (
         "127.0.0.1"
     ),
-    token: Annotated[str, typer.Option(help="Token of the address; a new one for each start if not given.")] = "",
+    token: Annotated[
+        str,
+        typer.Option(
+            envvar="PLACET_TOKEN",
+            help="Token of the address; a new one for each start if not given. Other users of this machine can see the "
+            "options of a command: rather use --token-file or the variable.",
+        ),
+    ] = "",
+    token_file: Annotated[Path | None, typer.Option(help="File whose first line is the token.")] = None,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="Another name of the studio in browsers, as behind a proxy.")
+    ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option("--proxy", help="Address of a proxy whose X-Forwarded-For and -Proto are believed."),
+    ] = None,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
     most: Annotated[int, typer.Option(help="The largest upload, in MB.")] = 1024,
 ) -> None:
@@ -33,6 +48,8 @@ def serve(
         raise ValueError(f"the studio needs {error.name}; install it with: pip install 'placet[serve]'") from None
     if join and len(files or []) < 2:
         raise ValueError(f"--join takes two files at least, not {len(files or [])}")
+    if token_file is not None:
+        token = _first_line(token_file)
     run(
         files or [],
         join=join,
@@ -40,6 +57,16 @@ def serve(
         host=host,
         port=port,
         token=token,
+        names=name or [],
+        proxies=proxy or [],
         browser=browser,
         most_upload=most << 20,
     )
+
+
+def _first_line(path: Path) -> str:
+    """The token in a file."""
+    text = path.read_text(encoding="utf-8").partition("\n")[0].strip()
+    if not text:
+        raise ValueError(f"--token-file {path}: its first line is empty; write the token there")
+    return text

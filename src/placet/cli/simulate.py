@@ -9,6 +9,7 @@ import typer
 from placet.cli.common.console_output import progress_bar, say
 from placet.cli.common.options import SeedOption, check_target
 from placet.cli.common.simulated_items import names, truth
+from placet.cli.help.command_line import HELP, Command
 
 app = typer.Typer(no_args_is_help=True, help="Draw data from a model and write them to a file.")
 
@@ -20,7 +21,7 @@ ScoreSpread = Annotated[float, typer.Option(min=0, help="Standard deviation of t
 TIE = "Tie parameter, as the models find it: theta = 1 + e^tie (rao-kupper), nu = e^tie (davidson); -inf: no ties."
 
 
-@app.command("plackett-luce")
+@app.command("plackett-luce", cls=Command, context_settings=HELP)
 def plackett_luce(
     out: OutFile,
     items: Items = 10,
@@ -38,7 +39,7 @@ def plackett_luce(
     )
 
 
-@app.command("ordered-partitions")
+@app.command("ordered-partitions", cls=Command, context_settings=HELP)
 def ordered_partitions(
     out: OutFile,
     items: Items = 10,
@@ -52,7 +53,7 @@ def ordered_partitions(
     _write(out, lambda s: s.ordered_partitions(truth(items, spread, seed), n, items=names(items), **options))
 
 
-@app.command("mallows")
+@app.command("mallows", cls=Command, context_settings=HELP)
 def mallows(
     out: OutFile,
     items: Items = 10,
@@ -64,7 +65,7 @@ def mallows(
     _write(out, lambda s: s.mallows(names(items), phi, n, random_state=seed))
 
 
-@app.command("battles")
+@app.command("battles", cls=Command, context_settings=HELP)
 def battles(
     out: OutFile,
     items: Items = 10,
@@ -80,7 +81,7 @@ def battles(
     _write(out, lambda s: s.battles(truth(items, spread, seed), n, items=names(items), **options))
 
 
-@app.command("ratings")
+@app.command("ratings", cls=Command, context_settings=HELP)
 def ratings(
     out: OutFile,
     items: Items = 100,
@@ -93,7 +94,7 @@ def ratings(
     _write(out, lambda s: s.ratings(n, items, observed=observed, levels=levels, random_state=seed))
 
 
-@app.command("queries")
+@app.command("queries", cls=Command, context_settings=HELP)
 def queries(
     out: OutFile,
     rows: Annotated[int, typer.Option(min=1, help="Rows of each query.")] = 20,
@@ -107,7 +108,7 @@ def queries(
     _write(out, lambda s: s.queries(n, rows, features, grades, noise=noise, random_state=seed))
 
 
-@app.command("ranked-signals")
+@app.command("ranked-signals", cls=Command, context_settings=HELP)
 def simulate_ranked_signals(
     out: Annotated[Path, typer.Option(help="Folder for arrivals.csv, beacons.csv and truth.csv.")],
     path: Annotated[str, typer.Option(help="The way of the float: line, spiral or walk.")] = "line",

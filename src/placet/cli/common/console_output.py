@@ -1,6 +1,10 @@
 """Output of commands: tables and JSON on stdout or in a file, messages and progress on stderr."""
 
+import io
+import os
+import shutil
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,12 +20,55 @@ LONG = 2.0
 TABLE_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
-def say(words: str) -> None:
-    """Print a message on stderr, with Python arguments written as command-line options."""
+class ClosedOutput(io.TextIOBase):
+    """Standard output that was closed before the command began (``>&-``): writing to it is an error in words."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        raise OSError("standard output is closed; name a file with --out, or leave out >&-")
+
+
+def replace_closed_streams() -> None:
+    """Give closed standard streams something to stand on, lest the next file that is opened takes their number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    if sys.stdout is None:
+        sys.stdout = ClosedOutput()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  for as long as the command runs
+
+
+_SILENT = threading.Event()
+"""Set by ``--quiet``."""
+
+
+def be_quiet(value: bool) -> bool:
+    """Print no notes from now on if the value is true; else print them."""
+    _SILENT.set() if value else _SILENT.clear()
+    return value
+
+
+def say(words: str, *, error: bool = False) -> None:
+    """Print a message on stderr, with Python arguments written as command-line options; ``--quiet`` leaves errors."""
+    if _SILENT.is_set() and not error:
+        return
     from placet.cli.common.option_wording import in_options
     from placet.io.escaping import visible_lines
 
-    print(visible_lines(in_options(words)), file=sys.stderr)
+    text = visible_lines(in_options(words))
+    print(_folded(text) if sys.stderr.isatty() else text, file=sys.stderr)
+
+
+def _folded(text: str) -> str:
+    """Lines broken between words to the width of the terminal."""
+    width = shutil.get_terminal_size().columns
+    fold = lambda line: textwrap.fill(line, max(width, 20), subsequent_indent="  ", break_on_hyphens=False)  # noqa: E731
+    return "\n".join(line if len(line) <= width else fold(line) for line in text.split("\n"))
 
 
 @contextmanager
@@ -64,10 +111,11 @@ def show_json(value: Any) -> None:
 
 def check_suffix(out: Path | None, suffixes: Sequence[str] = TABLE_SUFFIXES) -> None:
     """Raise a ``ValueError`` unless a result can be written to a file with this suffix."""
+    from placet.data.errors import as_choices
     from placet.io.files import bare_suffix
 
     if out is not None and bare_suffix(out) not in suffixes:
-        raise ValueError(f"--out {out}: suffix {bare_suffix(out)!r} is unknown; choose from {list(suffixes)}")
+        raise ValueError(f"--out {out}: suffix {bare_suffix(out)!r} is unknown; choose from {as_choices(suffixes)}")
 
 
 def deliver(
@@ -116,9 +164,8 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequen
         return
     from rich.console import Console
 
-    from placet.cli.common.terminal_tables import MARKS, PLAIN_MARKS, drawn_table
+    from placet.cli.common.terminal_tables import drawn_table, marks_of
 
     console = Console()
-    marks = MARKS if console.encoding.startswith("utf") else PLAIN_MARKS
-    table, least = drawn_table(head, rows, console.width, bars, marks)
+    table, least = drawn_table(head, rows, console.width, bars, marks_of(console))
     Console(width=max(console.width, least)).print(table)

@@ -33,9 +33,11 @@ def check_control(ranker: str, control: Sequence[str], file: Path, *others: tupl
     said = f"--control {shlex.quote(control[0])}"
     able = [name for name in RANKERS if ranker_class(name).takes_control]
     if ranker not in able:
+        from placet.data.errors import as_choices
+
         raise ValueError(
-            f"{said}: --ranker {ranker} fits no effects of controls beside its scores; choose from {able}, or leave "
-            "--control out"
+            f"{said}: --ranker {ranker} fits no effects of controls beside its scores; "
+            f"choose from {as_choices(able)}, or leave --control out"
         )
     for option, given in others:
         if given:

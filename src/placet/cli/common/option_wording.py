@@ -12,7 +12,7 @@ _ARGUMENT = re.compile(
     rf"{_NOT_AFTER}(?P<name>[a-z][a-z_]*)=(?P<value>{_VALUE})?(?![\w/{{(\[\"'=<>~]|\.\w)"
     rf"|(?<![\w=])(?:{_QUOTED})"  # quoted text is the user's and is left unchanged
 )
-_BETWEEN = re.compile(r"(--[a-z-]+ [^\s,;]+), (?=--)")
+_BETWEEN = re.compile(r"(--[a-z-]+ (?:'[^'\n]*'|[^\s,;]+)), (?=--)")
 _PHRASES = {
     'say what it means with outcomes={"word": "a" | "b" | "tie"}': "write a, b or tie there",
     "read_battles(agent=) or from_battles(agent=)": "name their column with --agent",
@@ -48,10 +48,11 @@ def _option(match: re.Match[str]) -> str:
     name, value = match["name"], match["value"]
     if name is None:
         return match[0]
-    from placet.cli.aggregate import aggregate  # which also takes the options of every command that reads
+    from placet.cli.aggregate import aggregate
+    from placet.cli.common.options import READING
 
     text = "" if value is None else _text(value)
-    if name in inspect.signature(aggregate).parameters:
+    if name in inspect.signature(aggregate).parameters or name in READING:
         return f"--{name.replace('_', '-')}" + (f" {text}" if text else "")
     if name in _of_readers():
         return f"--read {name}={text or '...'}"

@@ -9,7 +9,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-READ_HELP = "name=value, passed to the reader of --format, such as the name of a column."
+from placet.cli.common.console_output import be_quiet
+
+READ_HELP = "An option of the reader of --format, such as the name of a column."
 
 
 def check_level(value: float) -> float:
@@ -83,23 +85,81 @@ def _rankers() -> list[str]:
     return [*RANKERS, "auto"]
 
 
-Level = Annotated[float, typer.Option(callback=check_level, help="Level of the intervals, such as 0.95.")]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
+METHOD, MODEL, OUTPUT, LARGE, READ = (
+    "Method",
+    "What the model allows for",
+    "Output",
+    "Large files",
+    "Columns and reading",
+)
+"""The groups of options in ``--help``."""
+
+
+def in_group(help: str, group: str, value: str, *names: str) -> Any:
+    """An option in a group of the help; ``value`` is what stands for its value there, empty for a flag."""
+    return typer.Option(*names, metavar=value or None, help=help, rich_help_panel=group)
+
+
+Level = Annotated[
+    float,
+    typer.Option(
+        callback=check_level, metavar="SHARE", help="Level of the intervals, such as 0.95.", rich_help_panel=METHOD
+    ),
+]
+SeedOption = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of everything random.", rich_help_panel=METHOD)]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.", rich_help_panel=OUTPUT)]
 Out = Annotated[
     Path | None,
     typer.Option(
-        callback=check_target, help="Write to a file instead of stdout: .csv, .tsv, .json or .parquet by its suffix."
+        "--out",
+        "-o",
+        callback=check_target,
+        metavar="FILE",
+        help="Write to a file instead of stdout: .csv, .tsv, .json or .parquet by its suffix.",
+        rich_help_panel=OUTPUT,
     ),
 ]
-Report = Annotated[Path | None, typer.Option(callback=check_target, help="Write a page about the result (HTML).")]
-FormatName = Annotated[
-    str, typer.Option(help="Format of the files; guessed if not given.", autocompletion=complete_formats)
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        callback=check_target,
+        metavar="PAGE.html",
+        help="Write a page about the result (HTML).",
+        rich_help_panel=OUTPUT,
+    ),
 ]
-Param = Annotated[list[str] | None, typer.Option("--param", "-p", help="name=value, passed to the method.")]
+FormatName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Format of the files; found by their content if not given.",
+        autocompletion=complete_formats,
+        rich_help_panel=READ,
+    ),
+]
+MethodName = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        "-m",
+        metavar="NAME",
+        help="A model or rule; placet methods lists them.",
+        autocompletion=complete_methods,
+        rich_help_panel=METHOD,
+    ),
+]
+Param = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter of the method.", rich_help_panel=METHOD),
+]
 Relations = Annotated[
     list[str] | None,
-    typer.Option("--relation", help="name=FILE: similarity, links or sitemap of documents named by #docid."),
+    typer.Option(
+        "--relation",
+        metavar="NAME=FILE",
+        help="Similarity, links or sitemap of documents named by #docid.",
+        rich_help_panel=READ,
+    ),
 ]
 
 OnErrorChoice = Literal["raise", "skip"]
@@ -118,34 +178,60 @@ _COLUMNS = {
 """Options of readers, available under the same names in every command that reads files."""
 
 
-def _panel(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel="Reading")
+OF_VOTES = ("a", "b", "winner", "items", "agent", "time")
+"""Options of readers that no file of rows with features, of labels or of judged documents takes."""
+
+NAMES = ("items", "ignore")
+"""Options of readers that are lists of names; the others name a column."""
 
 
 READING = {
-    **{name: (Annotated[str, _panel(f"--{name}", help=help)], "") for name, help in _COLUMNS.items()},
+    **{
+        name: (Annotated[str, in_group(help, READ, "NAME,..." if name in NAMES else "COLUMN", f"--{name}")], "")
+        for name, help in _COLUMNS.items()
+    },
     "on_error": (
         Annotated[
             OnErrorChoice,
-            _panel("--on-error", help="Stop at the first bad row (raise), or skip bad rows and report how many."),
+            in_group(
+                "Stop at the first bad row (raise), or skip bad rows and report how many.",
+                READ,
+                "raise|skip",
+                "--on-error",
+            ),
         ],
         "raise",
     ),
-    "read": (Annotated[list[str] | None, _panel("--read", "-r", help=READ_HELP)], None),
+    "read": (Annotated[list[str] | None, in_group(READ_HELP, READ, "NAME=VALUE", "--read", "-r")], None),
+    "quiet": (
+        Annotated[
+            bool,
+            typer.Option(
+                "--quiet", "-q", callback=be_quiet, help="No notes on stderr, only errors.", rich_help_panel=OUTPUT
+            ),
+        ],
+        False,
+    ),
 }
 
 
-def reads(command: Callable[..., None]) -> Callable[..., None]:
+def reads(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add the options of readers to a command, which receives those given as a dict in its argument ``reading``.
 
-    An option that the command itself defines under the same name takes precedence.
+    ``without``: options that none of its formats takes.  An option that the command itself defines under the same name
+    takes precedence.
     """
+    return functools.partial(_with_reading, without=without)
+
+
+def _with_reading(command: Callable[..., None], without: tuple[str, ...]) -> Callable[..., None]:
     own = inspect.signature(command).parameters
-    added = [name for name in READING if name not in own]
+    added = [name for name in READING if name not in own and name not in without]
 
     @functools.wraps(command)
     def reading_command(**given: Any) -> None:
         said = {name: given.pop(name) for name in added}
+        said.pop("quiet")  # its callback has been called
         command(**given, reading=reading_options(said))
 
     plain = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own.values() if p.name != "reading"]
@@ -165,7 +251,7 @@ def reading_options(said: dict[str, Any]) -> dict[str, Any]:
     from placet.io.tables.column_names import split_names
 
     options = {name: said[name] for name in _COLUMNS if said.get(name)}
-    if said["on_error"] != "raise":
+    if said.get("on_error", "raise") != "raise":
         options["on_error"] = said["on_error"]
     others = parse_parameters(said["read"] or [])
     for name, value in others.items():
@@ -173,7 +259,7 @@ def reading_options(said: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(
                 f"--{name.replace('_', '-')} {options[name]} and --read {name}={value}: give one of the two"
             )
-    for name in ("items", "ignore"):
+    for name in NAMES:
         if name in options:
             options[name] = split_names(str(options[name]))
     return options
@@ -182,12 +268,11 @@ def reading_options(said: dict[str, Any]) -> dict[str, Any]:
 def formats_to_rank(format: str = "") -> list[str]:
     """The format, if one is given, else those whose data can be aggregated."""
     from placet.data import Comparisons, Rankings, Scores
-    from placet.data.errors import one_of
     from placet.io import LetorAgg
-    from placet.io.formats import FORMATS
+    from placet.io.formats import FORMATS, check_format
 
     if format:
-        return [one_of(format, FORMATS, "--format")]
+        return [check_format(format, "--format")]
     return [name for name, one in FORMATS.items() if one.kind in (Comparisons, Rankings, Scores, LetorAgg)]
 
 

@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from placet.cli.common.console_output import progress_bar, say
+from placet.cli.common.options import LARGE
 
 if TYPE_CHECKING:
     from placet.data import Parts
 
-InParts = Annotated[bool, typer.Option("--parts", help="Work on the files part by part: they need not fit in memory.")]
+InParts = Annotated[
+    bool,
+    typer.Option("--parts", help="Work on the files part by part: they need not fit in memory.", rich_help_panel=LARGE),
+]
 OnDask = Annotated[
     str,
-    typer.Option("--dask", help="Let a Dask cluster work on the parts: tcp://host:port, or local to start one here."),
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS|local",
+        help="Let a Dask cluster work on the parts: tcp://host:port, or local to start one here.",
+        rich_help_panel=LARGE,
+    ),
 ]
 
 

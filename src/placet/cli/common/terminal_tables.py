@@ -22,6 +22,11 @@ FEWEST_CELLS, MOST_CELLS = 12, 40
 MARKS, PLAIN_MARKS = "━●", "-o"
 
 
+def marks_of(console: Any) -> str:
+    """The characters for a line and a dot that a terminal can show."""
+    return MARKS if console.encoding.startswith("utf") else PLAIN_MARKS
+
+
 def drawn_table(
     head: Sequence[str],
     rows: Sequence[Sequence[Any]],

@@ -19,6 +19,7 @@ from placet.cli.common.feature_rows import (
     rows_reader,
 )
 from placet.cli.common.options import (
+    OF_VOTES,
     AsJson,
     Relations,
     SeedOption,
@@ -41,7 +42,7 @@ CONTROL_HELP = (
 )
 
 
-@reads
+@reads(*OF_VOTES)
 def train(
     file: Annotated[
         Path,
@@ -70,7 +71,7 @@ def train(
         ),
     ] = "",
     metric: Annotated[
-        str, typer.Option("--metric", "-m", help="Metric on the validation rows; the ranker's own if not given.")
+        str, typer.Option("--metric", help="Metric on the validation rows; the ranker's own if not given.")
     ] = "",
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", help="name=value, a parameter of the ranker.")

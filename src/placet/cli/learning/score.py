@@ -9,13 +9,13 @@ import typer
 
 from placet.cli.common.console_output import progress_bar
 from placet.cli.common.feature_rows import FORMATS_READ, files_of, is_table, read_table_to_score, rows_reader
-from placet.cli.common.options import Relations, check_target, reads
+from placet.cli.common.options import OF_VOTES, Relations, check_target, reads
 
 if TYPE_CHECKING:
     from placet.data import Queries
 
 
-@reads
+@reads(*OF_VOTES)
 def score(
     model: Annotated[Path, typer.Argument(help="A model that placet train (or .save) wrote.")],
     file: Annotated[

@@ -7,13 +7,13 @@ import typer
 
 from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say
 from placet.cli.common.metric_values import say_unanswered, split_specs, subtopics
-from placet.cli.common.options import AsJson, Out, check_reading, from_stdin, reads
+from placet.cli.common.options import OF_VOTES, AsJson, Out, check_reading, from_stdin, reads
 
 if TYPE_CHECKING:
     from placet.io import Judged
 
 
-@reads
+@reads(*OF_VOTES)
 def evaluate(
     scores: Annotated[
         Path,
@@ -26,7 +26,7 @@ def evaluate(
         Path,
         typer.Argument(callback=from_stdin, help="LETOR / svmlight file, TREC qrels, or extreme classification text."),
     ],
-    metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10,map",
+    metric: Annotated[str, typer.Option("--metric", help="Metrics, separated by commas.")] = "ndcg@10,map",
     compat: Annotated[str, typer.Option(help="Conventions of another package: lightgbm, xgboost, trec_eval, ...")] = "",
     per_query: Annotated[bool, typer.Option("--per-query", help="One row per query.")] = False,
     train: Annotated[

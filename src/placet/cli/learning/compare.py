@@ -10,20 +10,30 @@ import typer
 from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say, show_table
 from placet.cli.common.feature_rows import FORMATS_READ, files_of, is_table, read_known_features, rows_reader
 from placet.cli.common.metric_values import say_unanswered, split_specs, value_per_query
-from placet.cli.common.options import AsJson, Level, Out, Relations, SeedOption, check_reading, from_stdin, reads
+from placet.cli.common.options import (
+    OF_VOTES,
+    AsJson,
+    Level,
+    Out,
+    Relations,
+    SeedOption,
+    check_reading,
+    from_stdin,
+    reads,
+)
 
 if TYPE_CHECKING:
     from placet.io import Judged
 
 
-@reads
+@reads(*OF_VOTES)
 def compare(
     systems: Annotated[
         list[Path],
         typer.Argument(callback=from_stdin, help="Models, files of scores, or TREC runs; the first is A."),
     ],
     labels: Annotated[Path, typer.Argument(callback=from_stdin, help="LETOR / svmlight file, or TREC qrels.")],
-    metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10",
+    metric: Annotated[str, typer.Option("--metric", help="Metrics, separated by commas.")] = "ndcg@10",
     relation: Relations = None,
     level: Level = 0.95,
     seed: SeedOption = 0,

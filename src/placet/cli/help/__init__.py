@@ -1,0 +1,1 @@
+"""The command line itself: help, examples, other names of commands, mistakes in typing."""

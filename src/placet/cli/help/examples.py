@@ -1,0 +1,86 @@
+"""Lines to paste, at the end of the help of each command."""
+
+EXAMPLES = {
+    "aggregate": """
+        placet aggregate votes.csv  # rank what is in a file of votes, ballots or ratings
+        placet aggregate votes.csv --report page.html  # ... and write a page about it
+        placet aggregate ballots.txt --method borda --out ranking.csv
+        placet aggregate votes.csv --scale elo --anchor gpt=1000
+        placet aggregate human=votes.csv judge=judged.jsonl --target human""",
+    "audit": """
+        placet audit ballots.txt  # which fairness criteria hold for these ballots
+        placet audit ballots.txt --method irv --out checks.csv
+        placet audit --method borda --items 4  # the theory alone, without data""",
+    "diff": """
+        placet aggregate january.csv --out january.json
+        placet aggregate february.csv --out february.json
+        placet diff january.json february.json  # what changed beyond chance""",
+    "fragility": """
+        placet fragility votes.csv  # the fewest votes that decide the first place
+        placet fragility votes.csv --goal tiers --out decisive.csv
+        placet fragility votes.csv --by voter --agent user""",
+    "verify": """
+        placet aggregate votes.csv --certificate board.cert.json
+        placet verify board.cert.json votes.csv  # 0: the same, 1: it differs, 2: cannot tell
+        placet verify board.cert.json votes.csv --signature board.cert.json.sig --signers allowed_signers""",
+    "next": """
+        placet next board.json --goal top:3 --n 50 --out pairs.csv  # what to ask the voters
+        placet next votes.csv --goal best
+        placet next ballots.txt --goal order --size 4  # sets of four items to show""",
+    "enough": """
+        placet enough board.json --goal best  # may be looked at after every vote
+        placet enough votes.csv --goal top:3 --margin 0.1
+        placet enough votes.csv --goal above --item ant,bee --json""",
+    "plan": """
+        placet plan --items 12 --goal best  # about how many votes will be needed
+        placet plan --items 20 --goal top:3 --gap 0.5
+        placet plan --items 8 --goal order --gap 1 --runs 50 --json""",
+    "methods": """
+        placet methods  # every method, one line each
+        placet methods bradley-terry  # one method with its parameters
+        placet methods --json""",
+    "serve": """
+        placet serve votes.csv  # look at it in a browser
+        placet serve --workspace polls  # with polls and uploads, kept in a folder
+        placet serve --help""",
+    "train": """
+        placet train train.letor --valid valid.letor --out model.placet
+        placet train rows.csv --qid query --label grade --out model.placet
+        placet train train.letor --ranker trees --loss lambdarank --out model.placet""",
+    "score": """
+        placet score model.placet test.letor --out scores.txt
+        placet score model.placet rows.csv --qid query
+        placet score model.placet test.letor | head""",
+    "evaluate": """
+        placet evaluate scores.txt test.letor  # NDCG and others, with errors
+        placet evaluate run.trec qrels.txt --metric ndcg@10,map
+        placet evaluate scores.txt test.letor --out metrics.csv""",
+    "compare": """
+        placet compare new.run old.run qrels.txt  # which is better, and is it beyond chance
+        placet compare a.placet b.placet test.letor --metric ndcg@10
+        placet compare new.run old.run qrels.txt --json""",
+    "describe": """
+        placet describe votes.csv  # what a file holds
+        placet describe votes.csv --surprise --agent voter  # which voters agree with the rest
+        placet describe ballots.txt --json""",
+    "convert": """
+        placet convert votes.csv votes.parquet
+        placet convert ballots.txt ballots.csv
+        placet convert votes.csv --a left --b right --winner better --out votes.jsonl""",
+    "track": """
+        placet simulate ranked-signals --out example  # a folder of tables to try it with
+        placet track example/arrivals.csv --beacons example/beacons.csv --start 0,0 --out track.csv
+        placet track example/arrivals.csv --beacons example/beacons.csv --plot track.png""",
+    "demo": """
+        placet demo  # simulated votes, ballots and search results, and pages
+        placet demo --out folder
+        placet serve demo/votes.csv""",
+    "completion": """
+        placet completion bash >> ~/.bashrc
+        placet completion zsh >> ~/.zshrc
+        placet completion fish > ~/.config/fish/completions/placet.fish""",
+    "simulate": """
+        placet simulate battles --out votes.csv --items 6 --n 900
+        placet simulate plackett-luce --out ballots.txt
+        placet simulate COMMAND --help""",
+}

@@ -1,0 +1,1 @@
+"""Commands that learn to rank: train, score, evaluate, compare."""
