@@ -8,7 +8,7 @@ INSTALL := $(if $(UV),VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install -q --compi
 STAMPS := $(VENV)/stamps
 JOBS ?= 2
 
-.PHONY: demo test browser check lint types docs bench experiments fuzz clean bounds torture oldest licenses lock locked
+.PHONY: demo test browser check lint types docs bench experiments mutants fuzz certificates clean bounds torture oldest licenses lock locked
 
 demo: $(STAMPS)/placet
 	$(BIN)/placet demo --out demo
@@ -43,11 +43,20 @@ bench: $(STAMPS)/bench
 
 experiments: $(STAMPS)/test
 	set -e; for file in $$(grep -l __main__ experiments/*/*.py); do echo "== $$file"; $(BIN)/python -m $$(echo $${file%.py} | tr / .) --quick; done
+	$(BIN)/python -m experiments.mutants --quick
+
+# every break that the quick experiments must notice, a quarter of an hour; make experiments has a part of them
+mutants: $(STAMPS)/test
+	$(BIN)/python -m experiments.mutants
+
+certificates: $(STAMPS)/test
+	PLACET_CHANGES=10000 $(BIN)/python -m pytest -q tests/aggregate/proof/test_certificate.py -k change
 
 fuzz: $(STAMPS)/test
 	$(INSTALL) atheris
 	$(BIN)/python fuzz/fuzz_readers.py -max_total_time=600
 	$(BIN)/python fuzz/fuzz_models.py --mutations 100000
+	$(BIN)/python fuzz/fuzz_door.py --problems 30000
 
 # every index of every kernel is looked at; its own cache, for kernels compiled so are slow; the studio runs none of its own
 bounds: $(STAMPS)/test

@@ -123,6 +123,8 @@ def test_every_command_and_option_is_in_the_reference(reference):
         "score",
         "evaluate",
         "diff",
+        "fragility",
+        "verify",
         "serve",
         "track",
     ):

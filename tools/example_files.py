@@ -52,6 +52,31 @@ def languages() -> dict[str, list]:
     return columns(["a", "b", "winner", "count", "language"], rows)
 
 
+def judged() -> dict[str, list]:
+    """Votes on eight items, counted: 150 of people, 1,200 of a judge who nearly agrees with them."""
+    skill = [1.0, 0.7, 0.4, 0.1, -0.2, -0.5, -0.7, -0.8]
+    drawn = placet.simulate.judged_votes(skill, 150, 1200, width=0.1, items=list("abcdefgh"), random_state=4)
+    rows = []
+    for name, own in zip(("human", "llm"), drawn.values()):
+        for i, j, *counts in zip(own.i, own.j, own.wins_i, own.wins_j):
+            rows += [(own.items[i], own.items[j], side, int(n), name) for side, n in zip(("a", "b"), counts) if n]
+    return columns(["model_a", "model_b", "winner", "count", "judge"], rows)
+
+
+def benchmarks() -> dict[str, list]:
+    """Shares of tasks solved by 40 models on 12 benchmarks, of which two in five are known."""
+    rng = np.random.default_rng(3)
+    ability, difficulty = rng.normal(0.0, 1.2, 40), rng.normal(0.0, 1.0, 12)
+    slope = np.exp(rng.normal(0.0, 0.3, 12))
+    names = [f"model {k}" for k in range(40)]
+    drawn = placet.simulate.benchmark_table(
+        ability, difficulty, slope=slope, dispersion=0.02, observed=0.4, items=names, random_state=3
+    )
+    i, t = np.nonzero(~np.isnan(drawn.value))
+    rows = [(names[a], drawn.tasks[b], round(float(drawn.value[a, b]), 3)) for a, b in zip(i, t)]
+    return columns(["model", "task", "score"], rows)
+
+
 def ratings() -> dict[str, list]:
     """300 users and 200 films, and one more film that only one user rated, with five stars."""
     drawn = placet.simulate.ratings(300, 200, observed=0.1, popularity=1.2, random_state=1)
@@ -77,7 +102,7 @@ def main(folder: Path = FOLDER) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in TEXTS.items():
         (folder / name).write_text(text)
-    for make in (votes, languages, ratings):
+    for make in (votes, languages, judged, benchmarks, ratings):
         write_table(folder / f"{make.__name__}.csv", make())
     write_letor(folder / "search.letor", placet.simulate.queries(150, 10, 6, noise=0.5, random_state=0))
     lists = placet.simulate.queries(80, (5, 15), 4, 3, w=[1, 1, 1, 0], noise=0.5, random_state=1)

@@ -8,10 +8,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, report, simulate, tracking
-    from placet.aggregate import Consensus, ConsensusSet
+    from placet.aggregate import Consensus, ConsensusSet, fragility, verify
     from placet.aggregate.consensus_door import consensus
     from placet.axioms import audit
-    from placet.data import Clicks, Comparisons, DataError, Lists, Parts, Queries, Rankings, Scores, concat
+    from placet.data import Clicks, Comparisons, DataError, Lists, Parts, Queries, Rankings, Scores, Sources, concat
     from placet.io import (
         read,
         read_ballots,
@@ -37,7 +37,18 @@ if TYPE_CHECKING:
 
 # Where each public name lives.  A name is imported when it is first used, so that `import placet` stays light.
 _HOME = {
-    "placet.data": ("Clicks", "Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "Scores", "concat"),
+    "placet.data": (
+        "Clicks",
+        "Comparisons",
+        "DataError",
+        "Lists",
+        "Parts",
+        "Queries",
+        "Rankings",
+        "Scores",
+        "Sources",
+        "concat",
+    ),
     "placet.io": (
         "read",
         "read_ballots",
@@ -58,7 +69,7 @@ _HOME = {
         "write",
     ),
     "placet.metrics": ("compare", "metric"),
-    "placet.aggregate": ("Consensus", "ConsensusSet", "consensus"),
+    "placet.aggregate": ("Consensus", "ConsensusSet", "consensus", "fragility", "verify"),
     "placet.axioms": ("audit",),
     "placet.rank": ("load",),
     "placet.threads": ("set_threads",),

@@ -150,12 +150,17 @@ def newton(
             break
     if step_tol is None:
         return _fit(x, value, gradient, n_iter, tol * unit, max_iter, small_step)
+    return fit_by_steps(x, value, gradient, n_iter, moved, step_tol)
+
+
+def fit_by_steps(x: Floats, value: float, gradient: Floats, steps: int, moved: float, step_tol: float) -> Fit:
+    """The `Fit` of steps whose last moved no unknown by more than ``moved``, with a warning if that is too much."""
     converged = moved <= step_tol or not len(x)
     message = f"the last step moved no unknown by more than {moved:.2g}"
     if not converged:
-        message = f"not converged in {n_iter} steps: {message}; raise max_iter"
-        warnings.warn(message, ConvergenceWarning, stacklevel=2)
-    return Fit(x, float(value), _size(gradient), n_iter, converged, message)
+        message = f"not converged in {steps} steps: {message}; raise max_iter"
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    return Fit(x, float(value), _size(gradient), steps, converged, message)
 
 
 def by_products(hvp: Callable[[Floats, Floats], Floats], tol: float = 0.0) -> Callable[[Floats, Floats], Floats]:

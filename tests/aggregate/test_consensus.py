@@ -17,8 +17,9 @@ from placet.aggregate import MODELS, RULES, Consensus, consensus
 from placet.aggregate.data_facts import support
 from placet.aggregate.resample import resample, resampled_counts
 from placet.aggregate.result import uncertainty
-from placet.aggregate.result.result import table_rows
-from placet.data import Comparisons, DataError, Rankings, memory
+from placet.aggregate.result.result_tables import table_rows
+from placet.data import Comparisons, DataError, Rankings
+from placet.data.engines import memory
 
 BALLOTS = Rankings.from_orders(
     [["a", "b", "c"], ["b", "a", "c"], ["a", ("b", "c")], ["c", "a", "b"]], weight=[4, 2, 3, 1]
@@ -147,7 +148,9 @@ def test_the_frame_is_best_first_and_the_result_can_be_pickled():
 
 
 def test_unknown_methods_and_data_are_explained():
-    with pytest.raises(ValueError, match=r"method 'plackett' is unknown; choose from \[.*'plackett-luce'"):
+    with pytest.raises(
+        ValueError, match=r"method 'plackett' is unknown .did you mean 'plackett-luce'.*; choose from bradley-terry, "
+    ):
         consensus(BALLOTS, "plackett")
     with pytest.raises(TypeError, match=r"not list; placet\.read.*Rankings\.from_orders"):
         consensus([["a", "b"]])

@@ -73,12 +73,18 @@ def test_the_bootstrap_draws_inside_each_instance(method, lists):
     found = consensus(lists, method, bootstrap=3, random_state=5)
     again = consensus(lists, method, bootstrap=3, random_state=5)
     for name, c in found.items():
+        if c.draws is None:  # of one ballot
+            assert any("alone does not say how sure the order is" in note for note in c.notes)
+            continue
         assert c.draws.shape == (3, len(c.items))
         np.testing.assert_array_equal(c.draws, again[name].draws)
-        assert "3 bootstrap rounds" in c.notes[-1]
+        assert any("3 bootstrap rounds" in note for note in c.notes)
     if not RECORDS[method].shares_agents:
         for name, part in split(lists):
-            np.testing.assert_allclose(found[name].draws, consensus(part, method, bootstrap=3, random_state=5).draws)
+            alone = consensus(part, method, bootstrap=3, random_state=5).draws
+            assert (alone is None) == (found[name].draws is None)
+            if alone is not None:
+                np.testing.assert_allclose(found[name].draws, alone)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -224,8 +230,8 @@ def test_the_time_that_is_expected_grows_with_instances_items_and_rounds():
     assert door.expected_seconds(many, "plackett-luce") > 2
     assert door.expected_seconds(many, "borda") < 2
     assert door.expected_seconds(few, "mpm", 200) > 20 * door.expected_seconds(few, "mpm")
-    rated = placet.simulate.ratings(100, 8000, observed=0.1, random_state=0)  # 80,000 ratings take about two seconds
-    assert 1 < door.expected_seconds(rated, "mpm") < 5
+    rated = placet.simulate.ratings(100, 8000, observed=0.1, random_state=0)  # 80,000 ratings take 0.02 seconds
+    assert 0.007 < door.expected_seconds(rated, "mpm") < 0.07
     same = Rankings(
         np.tile(np.arange(900), 60), np.tile(np.arange(900), 60), np.arange(0, 54001, 900), instance=range(60)
     )

@@ -33,7 +33,7 @@ def test_models_and_rules_are_views_of_the_table():
     kinds = {kind: [name for name, method in METHODS.items() if method.kind == kind] for kind in ("model", "rule")}
     assert list(MODELS) == kinds["model"]
     assert list(RULES) == kinds["rule"]
-    assert len(METHODS) == len(MODELS) + len(RULES) + 3
+    assert len(METHODS) == len(MODELS) + len(RULES) + 4
     assert all(name == method.name for name, method in METHODS.items())
     assert "borda" not in MODELS
     with pytest.raises(KeyError):
@@ -68,7 +68,9 @@ def test_a_method_takes_the_data_that_its_record_says(name):
 
 
 def test_unknown_methods_and_parameters_are_refused_by_the_record():
-    with pytest.raises(ValueError, match="method 'bradly-terry' is unknown; choose from"):
+    with pytest.raises(
+        ValueError, match="method 'bradly-terry' is unknown .did you mean 'bradley-terry'.*; choose from"
+    ):
         placet.consensus(VOTES, "bradly-terry")
     with pytest.raises(ValueError, match="parameter 'seat' is unknown to 'stv'"):
         placet.consensus(ORDERS, "stv", seat=2)

@@ -81,7 +81,7 @@ def test_the_stepdown_is_the_plain_one(n, seed, spread):
 def test_the_largest_difference_is_that_over_all_pairs():
     rng = np.random.default_rng(0)
     for _ in range(200):
-        n, shared = int(rng.integers(1, 7)), rng.choice([0.0, 1.0, 30.0])
+        n, shared = int(rng.integers(1, 13)), rng.choice([0.0, 1.0, 30.0])  # few items, and more
         size = np.exp(rng.normal(0, rng.choice([0.0, 2.0]), n))
         errors = rng.normal(size=(9, n)) * size + shared * rng.normal(size=(9, 1))
         weight = rng.uniform(0, 1, (n, n)) * (rng.random((n, n)) < 0.7) / np.hypot(size[:, None], size)
@@ -125,15 +125,15 @@ def test_many_items_are_separated_only_beyond_chance(n):
 
 def test_enough_votes_depends_on_the_goal():
     c = Consensus("abcd", [9.0, 5.0, 4.9, 1.0], method="m", stderr=[0.1] * 4)
-    assert c.enough("best")
-    assert c.enough("best", item="d")  # it is known not to be the best
-    assert c.enough("top", k=3)
-    assert not c.enough("top", k=2)
-    assert not c.enough("order")
+    assert c.enough("best", look="fixed")
+    assert c.enough("best", item="d", look="fixed")  # it is known not to be the best
+    assert c.enough("top", k=3, look="fixed")
+    assert not c.enough("top", k=2, look="fixed")
+    assert not c.enough("order", look="fixed")
     with pytest.raises(ValueError, match="goal 'all' is unknown"):
-        c.enough("all")
+        c.enough("all", look="fixed")
     with pytest.raises(ValueError, match=r"k must be in 1\.\.4"):
-        c.enough("top", k=5)
+        c.enough("top", k=5, look="fixed")
     with pytest.raises(ValueError, match="kind 'exact' is unknown"):
         c.rank_interval(kind="exact")
 
@@ -177,10 +177,37 @@ def test_few_draws_of_many_items_separate_nothing_that_is_equal():
         scores, errors = rng.normal(size=60), rng.normal(size=(40, 60))
         stderr = separation.difference_errors(None, None, errors)
         for own in wrong:
-            wrong[own] += separation.separated(scores, errors, stderr, 0.95, own).any()
+            kind = "bootstrap" if own else "simulated"
+            wrong[own] += separation.separated(scores, errors, stderr, 0.95, kind).any()
     assert wrong[True] <= 5 < wrong[False]
 
 
 def test_a_board_without_items_has_no_ranks():
     board = placet.consensus(placet.Rankings.from_orders([]), "borda", bootstrap=20)
     assert [len(end) for end in board.rank_interval()] == [0, 0]
+
+
+def wide_board(veterans, newcomers, seed=0):
+    """Scores, standard errors and support: known veterans whose best is far ahead, and newcomers with a few votes."""
+    rng = np.random.default_rng(seed)
+    support = np.append(np.full(veterans, 400.0), rng.integers(1, 9, newcomers))
+    scores = np.append(np.linspace(3, -3, veterans), rng.normal(0, 0.5, newcomers))
+    return scores, 4 / np.sqrt(support), support
+
+
+def test_the_least_useful_support_is_found():
+    scores, stderr, support = wide_board(30, 200)
+    least = separation.useful_support(scores, stderr, support, 0.95)
+    for minimum in (1.0, 2.0, 5.0, 10.0, 20.0):
+        keep = support >= minimum
+        worst = separation.rank_sets_of_many(scores[keep], stderr[keep], 0.95)[1][np.argmax(scores[keep])]
+        assert (worst <= 10) == (minimum >= least)
+    assert least == 10.0
+    turn = np.random.default_rng(1).permutation(len(scores))
+    assert separation.useful_support(scores[turn], stderr[turn], support[turn], 0.95) == least
+
+
+@pytest.mark.parametrize(("veterans", "newcomers"), [(30, 60), (120, 0), (5, 200)])
+def test_no_support_is_suggested_where_it_is_no_use(veterans, newcomers):
+    """Few items; a board that is not wide; or hardly anything left."""
+    assert separation.useful_support(*wide_board(veterans, newcomers), 0.95) is None

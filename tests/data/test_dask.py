@@ -277,3 +277,14 @@ def test_the_command_takes_a_cluster(client, files):
     assert "5 parts, " in run.stderr
     assert f" read by {address}" in run.stderr
     assert len(run.stdout.splitlines()) == 13
+
+
+def test_a_lost_scheduler_knows_no_workers():
+    """Its client answers without any, which is no KeyError: the pass then ends in an `EngineError`."""
+    from types import SimpleNamespace
+
+    from placet.data.engines.dask_cluster import Dask
+
+    engine = object.__new__(Dask)
+    engine.client = SimpleNamespace(scheduler_info=lambda n_workers: {"type": "Scheduler", "id": None})
+    assert engine._workers() == {}

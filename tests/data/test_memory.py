@@ -13,7 +13,8 @@ import placet
 from placet.aggregate import MODELS, RULES
 from placet.aggregate.result import separation
 from placet.aggregate.rules import linear_order
-from placet.data import DataError, memory
+from placet.data import DataError
+from placet.data.engines import memory
 from placet.losses import LOSSES
 from placet.metrics import METRICS, interrater
 from placet.rank import probabilities
@@ -61,7 +62,7 @@ def test_what_is_left_is_the_least_of_all_limits(tmp_path, files, left):
 
 
 def test_the_limit_of_addresses_counts():
-    script = "import resource; resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))\nfrom placet.data.memory import available; print(available())"
+    script = "import resource; resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))\nfrom placet.data.engines.memory import available; print(available())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert 0 < int(done.stdout) < 8 << 30
 

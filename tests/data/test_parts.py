@@ -14,6 +14,7 @@ import placet
 from placet.aggregate import MODELS, RULES
 from placet.aggregate.likelihood.ballot_objective import Ballots, is_closed
 from placet.aggregate.places import listed_weight
+from placet.aggregate.resample import units_of
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.engines.serial import CACHE, Serial, tree
 from placet.data.graph import components, components_of_edges, free_to_rise, free_to_rise_over, reduced_edges
@@ -176,8 +177,9 @@ def test_agent_weights_on_parts(rng):
     data = Rankings(data.item, data.tier, data.offsets, data.weight, np.arange(30) % 3, items=data.items, agents="xyz")
     for method in ("plackett-luce", "bradley-terry"):
         weights = {"x": 0.5, "z": 3.0}
-        whole = placet.consensus(data, method, agent_weight=weights)
-        same(placet.consensus(cut(data, [7, 23]), method, agent_weight=weights), whole)
+        asked = {"agent_weight": weights}
+        whole = placet.consensus(data, method, **asked)
+        same(placet.consensus(cut(data, [7, 23]), method, **asked), whole)
 
 
 @pytest.mark.parametrize("method", [name for name, model in MODELS.items() if getattr(model, "fits_parts", False)])
@@ -268,7 +270,9 @@ def test_a_loss_of_sums_without_a_prior(rng):
     )
     orders = [["a", ("b", "c"), "d"], [("a", "c"), "b"], ["a", "d", "c"], ["d", "b"]]
     data = Rankings.from_orders(orders)
-    with pytest.raises(DataError, match=r"3 of 4 items may rise together without end \(\[a, c, d\]\)") as whole:
+    with pytest.raises(
+        DataError, match=r"1 of 4 items may rise together without end, and the likelihood with them \(\[a\]\)"
+    ) as whole:
         placet.consensus(data, "pmop-fd", prior=None)
     with pytest.raises(DataError) as parts:
         placet.consensus(cut(data, [1, 3]), "pmop-fd", prior=None)
@@ -295,6 +299,67 @@ def test_the_bootstrap_draws_by_seed_round_and_part(method, rng):
     drawn = parts.resampled_by(3, 0)
     again, other = parts.resampled_by(3, 0), parts.resampled_by(3, 1)
     assert drawn[1].weight.tolist() == again[1].weight.tolist() != other[1].weight.tolist()
+
+
+def with_agents(data, n_agents):
+    """The same ballots, given in turn by agents."""
+    return replace(data, agent=np.arange(len(data)) % n_agents, agents=tuple(f"agent {k}" for k in range(n_agents)))
+
+
+@pytest.mark.parametrize("n_agents", [2, 12])
+@pytest.mark.parametrize("method", ["plackett-luce", "pmop", "bradley-terry"])
+def test_errors_are_by_agent_in_whatever_parts_the_ballots_are(method, n_agents, rng):
+    data = with_agents(ballots(60, rng), n_agents)
+    whole, parts = (placet.consensus(d, method) for d in (data, cut(data, [25, 5, 30])))
+    same(parts, whole)
+    order = [parts.items.index(name) for name in whole.items]
+    np.testing.assert_allclose(parts.units.part[:, order], whole.units.part, atol=1e-8)
+    assert parts.units.total == n_agents
+    assert any(f"by agent: {n_agents} agents" in note for note in parts.notes)
+    apart = placet.consensus(cut(data, [25, 5, 30]), method, stderr="observed")
+    assert apart.units is None
+    assert np.abs(apart.stderr - parts.stderr).max() > 1e-3
+
+
+def test_gradients_by_agent_that_do_not_fit_are_said(rng, monkeypatch):
+    data = with_agents(ballots(60, rng), 5)
+    monkeypatch.setenv("PLACET_MEMORY", "2000")
+    found = placet.consensus(cut(data, [30, 30]), "plackett-luce")
+    assert any("take the ballots of one agent as independent" in note for note in found.notes)
+    monkeypatch.delenv("PLACET_MEMORY")
+    same(found, placet.consensus(data, "plackett-luce", stderr="observed"))
+
+
+@pytest.mark.parametrize("method", ["plackett-luce", "borda"])
+def test_the_bootstrap_of_parts_draws_agents_with_all_their_ballots(method, rng):
+    data = with_agents(ballots(60, rng), 6)
+    found = [placet.consensus(cut(data, sizes), method, bootstrap=60) for sizes in ([60], [20, 40], [1, 9, 50])]
+    for one in found:
+        assert any("60 bootstrap rounds of 6 agents with all they gave" in note for note in one.notes)
+        np.testing.assert_allclose(one.draws, found[0].draws, atol=1e-7)  # the same agents, whatever the cut
+        assert (one.units.word, one.units.total, one.units.decides) == ("agent", 6, False)
+    drawn = cut(data, [20, 40]).resampled_by(0, 0, np.ones(6, bool))
+    counts = np.concatenate([part.weight for part in drawn]) / data.weight
+    assert all(len(set(counts[k::6])) == 1 for k in range(6))
+    assert len(set(counts)) > 1
+    assert counts.sum() == 60
+    order = [found[2].items.index(name) for name in data.items]
+    np.testing.assert_allclose(found[2].units.part[:, order], units_of(data).part, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["plackett-luce", "bradley-terry"])
+def test_sampled_errors_of_many_items_are_by_agent(method, rng, monkeypatch):
+    data = with_agents(ballots(120, rng), 8)
+    exact = placet.consensus(data, method, prior=1.0)
+    for module in ("ballots.ballot_models", "likelihood.ballot_objective", "likelihood.ballot_units"):
+        monkeypatch.setattr(f"placet.aggregate.{module}.MOST_SIMULATED", 4)
+    monkeypatch.setattr("placet.aggregate.pairs.bradley_terry.MOST_SIMULATED", 4)
+    monkeypatch.setattr("placet.aggregate.pairs.vote_units.MOST_SIMULATED", 4)
+    found = placet.consensus(data, method, prior=1.0)
+    assert found.covariance is None
+    assert any("by agent: 8 agents" in note for note in found.notes)
+    np.testing.assert_allclose(found.stderr, exact.stderr, rtol=0.35)
+    np.testing.assert_allclose(np.mean(found.stderr / exact.stderr), 1.0, atol=0.15)
 
 
 def test_the_tree_is_fixed_by_the_number_of_parts():
@@ -515,7 +580,7 @@ def test_parts_are_kept_while_they_fit_and_read_again_otherwise(tmp_path, rng, m
 
 
 def test_memory_is_said_in_bytes(monkeypatch):
-    from placet.data.memory import memory_limit, total_memory
+    from placet.data.engines.memory import memory_limit, total_memory
 
     monkeypatch.setenv("PLACET_MEMORY", "3G")
     assert memory_limit() == 3 << 30

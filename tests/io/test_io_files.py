@@ -17,7 +17,8 @@ import pytest
 import zstandard
 
 import placet.io as pio
-from placet.data import Comparisons, DataError, Rankings, memory
+from placet.data import Comparisons, DataError, Rankings
+from placet.data.engines import memory
 from placet.io import files
 from placet.io.compression import decompression_limit
 from placet.io.files import (
@@ -394,7 +395,7 @@ def test_a_pipe_is_spooled_and_then_guessed(tmp_path, monkeypatch):
 def test_two_substitutions_of_the_shell_are_looked_at_and_then_read(tmp_path):
     (tmp_path / "a.run").write_text("q1 Q0 d1 1 2.0 s\nq1 Q0 d2 2 1.0 s\n")
     (tmp_path / "a.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\n")
-    script = f"cd {tmp_path}; {sys.executable} -m placet evaluate <(cat a.run) <(cat a.qrels) -m ndcg"
+    script = f"cd {tmp_path}; {sys.executable} -m placet evaluate <(cat a.run) <(cat a.qrels) --metric ndcg"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "1.0" in done.stdout

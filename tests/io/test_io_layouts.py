@@ -152,7 +152,8 @@ def test_votes(layout, suffix):
     found = placet.read(as_file(text, f"export{suffix}"))
     a, b, outcome = zip(*votes)
     assert found == Comparisons.from_battles(a, b, outcome, items=found.items)
-    assert found.notes == (note,)
+    assert found.notes[0] == note
+    assert all("may say who voted" in more for more in found.notes[1:])
 
 
 @pytest.mark.parametrize("layout", BALLOTS)

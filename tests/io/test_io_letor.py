@@ -216,7 +216,7 @@ def test_float32_overflow_is_named():
 
 
 def test_other_types_are_refused():
-    with pytest.raises(ValueError, match=r"dtype int64 is not possible; choose from \[float32, float64\]"):
+    with pytest.raises(ValueError, match=r"dtype .* is not possible; choose from float32, float64"):
         table("1 qid:1 1:1\n", dtype=int)
 
 

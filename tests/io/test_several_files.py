@@ -22,7 +22,9 @@ def test_items_are_matched_by_name_and_notes_are_said_once(tmp_path):
     data = read_files(files)
     assert data.items == ("x", "y", "z")
     assert data == placet.concat([placet.read(file) for file in files])
-    assert data.notes == ("read as votes: model_a, model_b, winner", data.notes[1])
+    assert len(data.notes) == 3
+    assert data.notes[0] == "read as votes: model_a, model_b, winner"
+    assert "column 'judge' may say who voted" in data.notes[2]
     assert data.notes[1].startswith("read as votes: left, right, winner; ignored: judge")
 
 
@@ -43,7 +45,10 @@ def test_graded_rows_are_put_together_and_a_query_in_two_files_names_them(tmp_pa
 def test_files_of_two_kinds_are_named(tmp_path):
     (tmp_path / "votes.csv").write_text(VOTES)
     (tmp_path / "ballots.txt").write_text("2: x > y\n")
-    with pytest.raises(DataError, match=r"votes\.csv holds votes and .*ballots\.txt ballots; read them separately"):
+    with pytest.raises(
+        DataError,
+        match=r"votes\.csv holds votes and .*ballots\.txt ballots; as sources of one fit: placet aggregate votes=",
+    ):
         read_files([tmp_path / "votes.csv", tmp_path / "ballots.txt"])
 
 

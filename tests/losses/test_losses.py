@@ -426,10 +426,10 @@ def test_the_best_level_is_where_the_slope_vanishes(name):
 def test_needs_says_in_one_way_what_a_loss_lacks():
     assert needs("pmop-fd", "curvature", who="TreeRanker") is LOSSES["pmop-fd"]
     with pytest.raises(
-        ValueError, match=r"TreeRanker needs a loss with curvature, which 'pmop-mh' does not offer; choose from \['pl-"
+        ValueError, match=r"TreeRanker needs a loss with curvature, which 'pmop-mh' does not offer; choose from pl-"
     ):
         needs("pmop-mh", "curvature", who="TreeRanker")
-    with pytest.raises(ValueError, match="loss 'plackett' is unknown; choose from"):
+    with pytest.raises(ValueError, match="loss 'plackett' is unknown"):
         needs("plackett", who="TreeRanker")
 
 
@@ -442,9 +442,9 @@ def test_needs_says_in_one_way_what_a_loss_lacks():
         ("neural-ndcg", {"sinkhorn": "a"}, "parameter sinkhorn of the loss must be a whole number, not 'a'"),
         ("lambdarank", {"norm": "no"}, "parameter norm of the loss must be true or false, not 'no'"),
         ("structrank", {"w1": "a"}, "parameter w1 of the loss must be a number, not 'a'"),
-        ("xendcg", {"gama": 1}, r"parameter 'gama' is unknown to the loss; choose from \['gamma', "),
-        ("pl-partition", {"gain": "nonsense"}, r"gain 'nonsense' is unknown; choose from \['exp2', "),
-        ("pmop-fd", {"discount": "nonsense"}, r"discount 'nonsense' is unknown; choose from \['log2', "),
+        ("xendcg", {"gama": 1}, r"parameter 'gama' is unknown to the loss; choose from gamma, "),
+        ("pl-partition", {"gain": "nonsense"}, r"gain 'nonsense' is unknown; choose from exp2, "),
+        ("pmop-fd", {"discount": "nonsense"}, r"discount 'nonsense' is unknown; choose from log2, "),
     ],
 )
 def test_parameters_of_a_wrong_kind_are_refused(name, params, message):

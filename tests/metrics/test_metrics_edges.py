@@ -49,7 +49,7 @@ def test_parameters_reach_the_metric():
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("ncdg@10", r"metric 'ncdg' is unknown; choose from \['ndcg', .*'map'"),
+        ("ncdg@10", r"metric 'ncdg' is unknown; choose from ndcg, .*map"),
         ("ndcg@0", "depth '0' is not a whole number of at least 1"),
         ("ndcg@x", "depth 'x' is not"),
         ("ndcg@10(", "not of the form"),
@@ -88,7 +88,7 @@ def test_a_wrong_specification_names_what_is_known(spec, said):
         (lambda: m.ndcg([1.0, 2.0], [0, 1], [0, 2], 2.5), "k is 2.5"),
         (
             lambda: m.ndcg([1.0, 2.0], [0, 1], [0, 2], compat="ranx"),
-            r"compat 'ranx' is unknown; choose from \['lightgbm'",
+            r"compat 'ranx' is unknown; choose from lightgbm",
         ),
         (lambda: m.mrr([1.0, 2.0], [0, 1], [0, 2], compat="letor"), "'letor' does not define mrr; it defines"),
         (

@@ -244,6 +244,32 @@ def test_the_learning_rate_is_chosen_on_validation():
     assert ranker.fit_summary_["validation"] == max(tried.values()) > tried["1e-06"]
 
 
+def test_all_documents_are_learned_from_after_validation():
+    """A label that only held-out documents have is learned, and the choice made on validation is kept."""
+    X, Y = simulated()
+    held = LabelRanker(**QUICK).fit(X, Y)
+    assert held.fit_summary_["refitted"]
+    again = LabelRanker(**QUICK | {"epochs": held.fit_summary_["best_epoch"]})
+    documents = as_documents(X, Y)
+    again.sizes_, again.label_counts_ = held.sizes_, held.label_counts_
+    again.n_documents_ = held.n_documents_
+    whole = again._train(
+        documents[np.flatnonzero(documents.useful())], None, held.fit_summary_["learning_rate"], again.epochs
+    )
+    np.testing.assert_array_equal(held.weights_, whole.weights)
+    given = LabelRanker(**QUICK).fit(X[:40], Y[:40], valid=(X[40:], Y[40:]))
+    assert not given.fit_summary_["refitted"]
+
+
+def test_rates_beyond_the_end_of_the_grid_are_tried_where_the_best_is_at_its_end():
+    X, Y = simulated()
+    found = LabelRanker(**QUICK | {"learning_rate": (1e-7, 1e-6, 1e-5), "epochs": 6}).fit(X, Y).fit_summary_
+    assert list(found["tried"]) == ["1e-07", "1e-06", "1e-05", "0.0001", "0.001"]
+    ranker = LabelRanker(learning_rate=(1e-4, 1e-3, 1e-2))
+    assert ranker._rates_beyond(1e-4, [1e-4, 1e-3, 1e-2]) == [pytest.approx(1e-5)]
+    assert ranker._rates_beyond(1e-3, [1e-4, 1e-3, 1e-2]) == []
+
+
 def test_early_stopping_keeps_the_best_epoch():
     X, Y = simulated(n=60)
     seen = []
@@ -538,7 +564,7 @@ def test_train_score_and_evaluate_from_the_command_line(tmp_path):
     write_xmc(MultiLabel(X[:200], Y[:200]), train)
     write_xmc(MultiLabel(X[200:], Y[200:]), test)
     params = [word for name in ("hidden=24", "learning_rate=0.01", "batch=16") for word in ("-p", name)]
-    out, _ = run("train", train, "--ranker", "labels", "--save", model, "-m", "p@3", *params, "--json")
+    out, _ = run("train", train, "--ranker", "labels", "--save", model, "--metric", "p@3", *params, "--json")
     ranker = load(model)
     assert json.loads(out)["validation"] == ranker.fit_summary_["validation"]
     run("score", model, test, "-k", 5, "--out", scores)
@@ -564,6 +590,6 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
         run("score", model, tmp_path / "b.xmc")
     run("score", model, tmp_path / "a.xmc", "--out", tmp_path / "s.txt")
     with pytest.raises(DataError, match=r"b.xmc: 8 labels; label 11 of"):
-        run("evaluate", tmp_path / "s.txt", tmp_path / "a.xmc", "--train", tmp_path / "b.xmc", "-m", "psp@5")
+        run("evaluate", tmp_path / "s.txt", tmp_path / "a.xmc", "--train", tmp_path / "b.xmc", "--metric", "psp@5")
     with pytest.raises(DataError, match="scores are of 40 points and 12 labels, the truth of 40 points and 8 labels"):
-        run("evaluate", tmp_path / "s.txt", tmp_path / "b.xmc", "-m", "p@5")
+        run("evaluate", tmp_path / "s.txt", tmp_path / "b.xmc", "--metric", "p@5")

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 
 from placet.data import DataError, Lists, Queries
 from placet.losses import LOSSES
-from placet.rank import LinearRanker, TreeRanker, probabilities
-from placet.simulate import queries
+from placet.rank import LinearRanker, TreeRanker, probabilities, tier_probabilities
+from placet.simulate import ordered_partitions, queries
 
 DATA = queries(60, (2, 9), 3, grades=3, noise=0.7, random_state=1)
 
@@ -103,6 +103,92 @@ def test_rankers_answer_in_the_order_of_the_rows(made):
     assert [len(table) for table in tables] == np.diff(test.offsets).tolist()
     assert_allclose(np.concatenate([table[:, 0] for table in tables]), ranker.top1_probability(test), atol=1e-12)
     assert ranker.rank_distribution(X[:4])[0].shape == (4, 4)
+
+
+def partitions(n):
+    """Tiers of every ordered partition of n rows."""
+    for tier in itertools.product(range(n), repeat=n):
+        if set(tier) == set(range(max(tier) + 1)):
+            yield np.array(tier)
+
+
+def by_enumeration(s, loss):
+    """P(row above row) and P(first, by lot among the first tier), summed over all ordered partitions."""
+    above, first = np.zeros((len(s), len(s))), np.zeros(len(s))
+    for tier in partitions(len(s)):
+        p = np.exp(-LOSSES[loss](s, Lists(-tier.astype(float), [0, len(s)]))[0])
+        above += p * (tier[:, None] < tier)
+        first += p * (tier == 0) / (tier == 0).sum()
+    return above, first
+
+
+@settings(max_examples=25)
+@given(st.lists(st.floats(-12, 12), min_size=1, max_size=5))
+def test_tiers_have_their_own_probabilities_of_pairs_and_of_being_first(scores):
+    s = np.array(scores)
+    above, first = by_enumeration(s, "pmop-fd")
+    i, j = np.nonzero(~np.eye(len(s), dtype=bool))
+    one, other = tier_probabilities.pair_outcomes(s, i, j)
+    assert_allclose(one, above[i, j], atol=1e-12)
+    assert_allclose(other, above[j, i], atol=1e-12)
+    assert_allclose(tier_probabilities.first_shares(s, np.array([0, len(s)]), "pmop-fd"), first, atol=1e-12)
+    exact = tier_probabilities.first_shares(s, np.array([0, 0, len(s)]), "pmop-exact")
+    assert_allclose(exact, by_enumeration(s, "pmop-exact")[1], atol=1e-12)
+
+
+def test_pairs_of_a_long_list_are_as_often_apart_as_in_draws():
+    s = 2 * np.random.default_rng(3).normal(size=40)
+    ballots = ordered_partitions(s, 20_000, random_state=1)
+    tier = np.empty((20_000, 40))
+    tier[ballots.ballot, ballots.item] = ballots.tier
+    i, j = np.array([0, 5, int(s.argmax()), 7]), np.array([1, 3, int(s.argmin()), 2])
+    one, other = tier_probabilities.pair_outcomes(s, i, j)
+    assert_allclose(one, (tier[:, i] < tier[:, j]).mean(axis=0), atol=0.015)
+    assert_allclose(other, (tier[:, i] > tier[:, j]).mean(axis=0), atol=0.015)
+    shifted = tier_probabilities.pair_outcomes(s[::-1] + 100, 39 - i, 39 - j)
+    assert_allclose(shifted[0], one, atol=1e-11)
+
+
+def test_rankers_of_tiers_give_the_probabilities_of_tiers():
+    data = queries(60, (3, 5), 3, grades=3, noise=0.7, random_state=1)
+    ranker, test = LinearRanker("pmop-fd").fit(data[:40]), data[40:]
+    X, qid = np.asarray(test.X), np.array(test.qid)[test.query]
+    order = np.random.default_rng(0).permutation(len(X))
+    s = ranker.predict(test)[: test.offsets[1]]
+    above, first = by_enumeration(s, "pmop-fd")
+    assert_allclose(ranker.top1_probability(test)[: len(s)], first, atol=1e-12)
+    assert_allclose(np.bincount(qid[order], ranker.top1_probability(X[order], qid[order]))[40:], 1)
+    place = np.argsort(order)
+    assert_allclose(ranker.pairwise_probability(X[order], place[0], place[1], qid[order]), above[0, 1], atol=1e-12)
+    found = ranker.pairwise_probability(test, [0, 1], [1, 0])
+    assert_allclose(found, [above[0, 1], above[1, 0]], atol=1e-12)
+    with pytest.raises(ValueError, match=r"are in different lists \(1 such pairs\)"):
+        ranker.pairwise_probability(test, [0, 0], [1, len(X) - 1])
+    with pytest.raises(ValueError, match="gives no useful tiers"):
+        ranker.predict_tiers(test)
+    staged = LinearRanker("pmop-fd", loss_params={"stage_scale": (1.0, 0.5)}).fit(data[:40])
+    for ask in (staged.top1_probability, staged.calibration):
+        with pytest.raises(ValueError, match="with stage_scale"):
+            ask(test)
+    with pytest.raises(ValueError, match="'pmop-exact' gives no probability that one row is above another"):
+        LinearRanker("pmop-exact").fit(data[:20]).pairwise_probability(test, 0, 1)
+    with pytest.raises(ValueError, match="take at most 1000"):
+        tier_probabilities.pair_outcomes(np.zeros(1001), np.array([0]), np.array([1]))
+
+
+def test_draws_of_tiers_are_calibrated_and_plackett_luce_is_too_sure_of_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 1))
+    lists = [ordered_partitions(2.5 * X[a : a + 4, 0], 1, random_state=a) for a in range(0, 1200, 4)]
+    grade = np.concatenate([-one.tier[np.argsort(one.item)] for one in lists])
+    data = Queries(X, grade - grade.min(), np.arange(0, 1201, 4))
+    ranker = LinearRanker("pmop-fd", l2=0.0).fit(data)
+    ranker.coef_ = np.array([2.5])
+    right = ranker.calibration(data)
+    assert right.error < 0.04
+    assert right.slope == pytest.approx(1, abs=0.35)
+    ranker.loss = "pl-partition"
+    assert ranker.calibration(data).error > 0.1
 
 
 def test_a_loss_without_probabilities_is_refused():

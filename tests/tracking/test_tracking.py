@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from placet.data import DataError
-from placet.kernels.tracking import particle_motion
+from placet.kernels.tracking import association, particle_motion
 from placet.simulate.signals import ranked_signals, simulated_drift, simulated_path
 from placet.threads import get_threads, set_threads
 from placet.tracking import Arrivals, Beacons, RankedSignalTracker, SignalModel
 from placet.tracking.estimate import _diffusion
 from placet.tracking.geometry import displacements, distances, exact_distance, moments, two_clouds
 from placet.tracking.motion import free_motion
-from placet.tracking.observation_model import evidence, log_likelihood
+from placet.tracking.observation_model import association_probabilities, evidence, log_likelihood
 from placet.tracking.particles import FilterRun, Genealogy
 from placet.tracking.track_result import combine_chains
 
@@ -471,6 +471,27 @@ def test_labels_made_by_hand_are_kept():
     track = tracker.track(labeled, drawn.position[0])
     np.testing.assert_array_equal(track.source, drawn.source)
     np.testing.assert_allclose(track.clutter, (drawn.source == -2).astype(float), atol=1e-12)
+
+
+def test_labels_shorten_the_sum_over_associations():
+    rng = np.random.default_rng(0)
+    beacons = Beacons(rng.uniform(0, 1000, (16, 2)))
+    way = np.column_stack([np.linspace(300, 400, 4), np.linspace(400, 500, 4)])
+    drawn = ranked_signals(beacons, way, capacity=13, window=(0, 900), clutter_rate=2.0, random_state=1)
+    arrivals = drawn.arrivals
+    label = np.where(np.arange(len(drawn.source)) % 4 == 0, -1, drawn.source)
+    some = Arrivals(arrivals.day, arrivals.time, arrivals.offsets, 13, arrivals.window, source=label)
+    step = evidence(SignalModel(clutter_rate=2.0), beacons, some)[0]
+    n, named = int((label[:13] == -1).sum()), int((label[:13] >= 0).sum())
+    assert (len(step.rest.time), len(step.rest.shift), step.exact) == (n, 16 - named, True)  # 13 without labels are not
+    point = way[:1] + np.array([[40.0, -30.0]])
+    whole = association.log_likelihood  # the kernel restricts the sum by labels itself, over all subsets
+    far, expected = distances(point, step.position, "plane"), np.zeros(1)
+    whole(far, step.step, True, expected)
+    np.testing.assert_allclose(log_likelihood(step, point, "plane", np.zeros(1)), expected, rtol=1e-10)
+    share = np.empty((1, 13, 16))
+    association.log_sums(far, step.step, True, np.empty(1), share)
+    np.testing.assert_allclose(association_probabilities(step, point, "plane"), share, atol=1e-10)
 
 
 def test_beacons_sound_only_while_they_are_deployed():

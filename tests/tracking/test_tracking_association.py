@@ -350,6 +350,7 @@ def test_min_factors_are_exact_for_one_signal_in_a_full_record(rate):
         found = by_min_factors(*case)
         assert found.converged
         assert found.log_likelihood == pytest.approx(exact, abs=1e-8)
+        assert found.error == pytest.approx(0, abs=1e-8)
         np.testing.assert_allclose(found.probability, share, atol=1e-8)
         np.testing.assert_allclose(found.clutter, 1 - share.sum(axis=1), atol=1e-8)
 
@@ -381,6 +382,7 @@ def test_min_factors_are_approximate_where_signals_compete_with_clutter(capacity
         if found.n_iter < 100:
             np.testing.assert_allclose(found.probability.sum(axis=1) + found.clutter, 1, atol=1e-8)
             gaps.append(found.log_likelihood - exact)
+            assert found.error == pytest.approx(gaps[-1], abs=1e-9)  # it says how far off it is
             shares.append(np.abs(found.probability - share).max())
     assert len(gaps) >= 5
     assert -0.6 < np.min(gaps) <= np.max(gaps) < -1e-3

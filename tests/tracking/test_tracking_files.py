@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import placet
 from placet.cli.simulate import simulate_ranked_signals
 from placet.cli.track import track as track_command
 from placet.data import DataError
@@ -161,6 +162,9 @@ def test_netcdf_is_a_cf_trajectory(tmp_path):
         assert list(data["beacon_name"][:]) == ["A", "B", "C"]
         when = netCDF4.num2date(data["time"][0], data["time"].units)
         assert (when.year, when.month, when.day) == (2009, 1, 26)
+        assert data.source == f"Placet {placet.__version__}"
+        assert data.parameter_sigma == track.parameters["sigma"]
+        assert float(data.parameter_particles) > 0
 
 
 def test_geojson_is_cut_at_the_date_line(tmp_path):
@@ -245,6 +249,9 @@ def test_a_track_shows_itself(tmp_path):
     left, right = track.plot(truth=way)
     assert {line.get_label() for line in right.lines} >= {"track", "truth"}
     assert "source" in left.get_title()
+    assert left.get_xlabel() == "date"
+    first = pytest.importorskip("matplotlib.dates").num2date(left.collections[0].get_offsets()[0, 0])
+    assert first.year == 2009
     left.figure.clear()
 
 

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 from placet.aggregate.consensus_door import consensus
 from placet.aggregate.defaults import default_method
 from placet.aggregate.method_table import METHODS, MODELS, RULES
+from placet.aggregate.result.consensus_set import ConsensusSet
 from placet.aggregate.result.groups import Groups
-from placet.aggregate.result.result import Consensus, ConsensusSet
+from placet.aggregate.result.result import Consensus
 from placet.lazy import lazy_names
 
 if TYPE_CHECKING:
     from placet.aggregate.influence import leave_one_out, surprise
     from placet.aggregate.mixture.mixture import Mixture
+    from placet.aggregate.proof_door import fragility, verify
 
 # Modules of the names that are imported when they are first used, as the classes of MODELS are.
 _HOMES = {"Mixture": "mixture.mixture", "leave_one_out": "influence", "surprise": "influence"}
+_HOMES |= {"fragility": "proof_door", "verify": "proof_door"}
 _HOMES |= {name: home for home, _, name in (str(m.home).partition(":") for m in METHODS.values() if m.kind == "model")}
 
 __all__ = [
@@ -31,8 +34,10 @@ __all__ = [
     "Mixture",
     "consensus",
     "default_method",
+    "fragility",
     "leave_one_out",
     "surprise",
+    "verify",
 ]
 
 

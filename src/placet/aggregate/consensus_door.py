@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
-from placet.aggregate.data_facts import notes_of_data, support
-from placet.aggregate.defaults import default_method, default_note
+from placet.aggregate.asking.counted_votes import with_votes
+from placet.aggregate.data_facts import data_kind, notes_of_data, support, unused_note
+from placet.aggregate.defaults import default_of
 from placet.aggregate.instances import split, without_empty_instances
-from placet.aggregate.likelihood.controls import unused_note
-from placet.aggregate.likelihood.existence import data_kind
 from placet.aggregate.likelihood.prior import LEARN
 from placet.aggregate.method import Method
-from placet.aggregate.method_table import METHODS, method_of
-from placet.aggregate.resample import resample
+from placet.aggregate.method_table import EVERY, METHODS, method_name, method_of
+from placet.aggregate.resample import busy_agents, resample, resampling_words, units_of, units_of_parts
+from placet.aggregate.result.asked import Asked
+from placet.aggregate.result.consensus_set import ConsensusSet
 from placet.aggregate.result.groups import Groups
+from placet.aggregate.result.independent_units import Units, with_bootstrap
 from placet.aggregate.result.initial_scores import start_scores
-from placet.aggregate.result.result import Consensus, ConsensusSet
+from placet.aggregate.result.result import Consensus
 from placet.aggregate.scores.score_consensus import consensus_of_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats, with_columns
+from placet.data.parameters import check_seed
 from placet.data.scores import Scores
 from placet.optim import Progress
 from placet.threads import algebra_threads
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
     from placet.aggregate.mixture.mixture import Mixture
 
 NO_PARAMETERS: Mapping[str, Any] = {}
+
+REFIT_SHARE = 0.5
+"""Time of a bootstrap round of a model, which starts from the fit and has no errors, in that of a fit."""
 
 MOST_COVARIANCES = 1 << 27
 """Total size of the covariances of all instances, in numbers (1 GB), above which only standard errors are kept."""
@@ -80,7 +86,8 @@ def consensus(
     Parameters
     ----------
     data : ballots, votes or a table of scores (`placet.read_scores`); `Parts` of ballots or votes (`placet.scan`),
-        which need not fit in memory; or a mapping of names to data (`placet.read_slices`), each solved separately
+        which need not fit in memory; a mapping of names to data (`placet.read_slices`), each solved separately; or
+        `placet.Sources`, fitted jointly
     method : a name of `METHODS`, by default `default_method` of the data; or a `Mixture` of one of the models, which
         gives `Groups` of voters
     bootstrap : number of resampling rounds, 0 for none.  Ballots (of each instance) or votes are resampled by
@@ -99,9 +106,61 @@ def consensus(
     >>> consensus(lists, "borda").ranking
     {'cats': ['a', 'b'], 'dogs': ['y', 'x']}
     """
+    check_seed(random_state)
+    if bootstrap < 0 or bootstrap == 1:
+        raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
+    result = _find_consensus(data, method, bootstrap, random_state, progress, start, engine, params)
+    if isinstance(result, Consensus) and (method is None or isinstance(method, str)):
+        asked = Asked(data, method, params, bootstrap, random_state, consensus, _fragility, _certificate)
+        object.__setattr__(result, "asked", asked)  # a field that the methods, which run below the door, cannot know
+    return result
+
+
+def _fragility(board: Consensus, asked: Asked, **options: Any) -> Any:
+    """How few votes would change a result; see `placet.fragility`."""
+    from placet.aggregate.proof.fragility_search import fragility_of
+
+    return fragility_of(board, asked, **options)
+
+
+def _certificate(board: Consensus, asked: Asked, level: float, **options: Any) -> Any:
+    """The certificate of a result; see `Consensus.certificate`."""
+    from placet.aggregate.proof.certificate import certificate_of
+
+    return certificate_of(board, asked, level, **options)
+
+
+def _find_consensus(
+    data: Any,
+    method: "str | Mixture | None",
+    bootstrap: int,
+    random_state: int,
+    progress: Progress | None,
+    start: Any,
+    engine: Any,
+    params: dict[str, Any],
+) -> Consensus | ConsensusSet:
+    """The consensus for checked settings of the door."""
+    if isinstance(data, Mapping) and hasattr(data, "target"):
+        return _of_sources(data, method, bootstrap, random_state, progress, params)
     if method is None:
-        method, why = default_method(data), default_note(data)
-        data = with_columns(data, notes=(*data.notes, why)) if why and isinstance(data, Rankings) else data
+        named, why = default_of(data)
+        return _by_method(data, named, bootstrap, random_state, progress, start, engine, params).with_note(why)
+    method = method_name(method) if isinstance(method, str) else method
+    return _by_method(data, method, bootstrap, random_state, progress, start, engine, params)
+
+
+def _by_method(
+    data: Any,
+    method: "str | Mixture",
+    bootstrap: int,
+    random_state: int,
+    progress: Progress | None,
+    start: Any,
+    engine: Any,
+    params: dict[str, Any],
+) -> Consensus | ConsensusSet:
+    """`consensus` by a method whose name is one of the table."""
     if isinstance(data, Mapping):
         given: dict[str, Any] = {"bootstrap": bootstrap, "random_state": random_state, "start": start, **params}
         return cast(ConsensusSet, _of_slices(data, method, "slice", progress, **given))
@@ -114,12 +173,12 @@ def consensus(
         data_kind(data)
         if engine is not None:
             raise ValueError("engine works on data in parts; placet.scan makes them of files, Parts.of of data")
-    if bootstrap < 0 or bootstrap == 1:
-        raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
     if not isinstance(method, str):
         return _groups(data, method, bootstrap, random_state, progress, params)
-    record = method_of(method)
+    record = EVERY[method]
     record.check(params)
+    if record.kind == "joint":
+        raise ValueError(f"{method!r} joins several sources, as placet.Sources holds them; not {type(data).__name__}")
     if record.kind == "score method":
         raise ValueError(f"{method!r} needs a table of scores, as placet.read_scores gives; not {type(data).__name__}")
     if "random_state" in record.parameters:
@@ -128,12 +187,13 @@ def consensus(
         from placet.aggregate.data_in_parts import seen_of_parts
 
         data = seen_of_parts(data if engine is None else data.on(engine), record, params)
-    run = Run(method, params, bootstrap, random_state, start_scores(start, data.items))
+    start = None if start is None else start_scores(start, data.items)
+    run = Run(method, params, bootstrap, random_state, start)
     if not isinstance(data, Rankings) or data.instance is None:
         with _algebra(record, data.n_items):
-            result = run.answer(_with_heads_note(data), FitCounter(progress, 1 + bootstrap))
+            result = run.answer(_with_notes(data, record), FitCounter(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
-        return result
+        return with_votes(result, data)
     data = without_empty_instances(data)
     with _algebra(record, int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
         if record.shares_agents:
@@ -168,6 +228,24 @@ def _of_slices(data: Mapping[Hashable, Any], method: Any, by: str, progress: Any
     return ConsensusSet(results, method=method, params=params, by=by)
 
 
+def _of_sources(
+    sources: Any, method: Any, bootstrap: int, random_state: int, progress: Progress | None, params: dict[str, Any]
+) -> Consensus:
+    """The joint fit of several sources; a source alone is answered as its data are without a name."""
+    if len(sources) == 1:
+        (only,) = sources.values()
+        alone = consensus(only, method, bootstrap=bootstrap, random_state=random_state, progress=progress, **params)
+        return cast(Consensus, alone)
+    from placet.aggregate.method_table import SOURCES
+    from placet.aggregate.sources.source_bootstrap import with_bootstrap
+
+    if method not in (None, SOURCES.name):
+        raise ValueError(f"sources are joined by a model of their own, not by {method!r}; leave the method out")
+    SOURCES.check(params)
+    with algebra_threads(sources.n_items):
+        return with_bootstrap(sources, bootstrap, random_state, progress, **params)
+
+
 def _groups(
     data: Any, mixture: "Mixture", bootstrap: int, random_state: int, progress: Progress | None, params: dict[str, Any]
 ) -> Groups:
@@ -192,7 +270,7 @@ def check_method(method: str, params: Mapping[str, Any]) -> None:
 def expected_seconds(
     data: Rankings | Comparisons, method: str, bootstrap: int = 0, params: Mapping[str, Any] = NO_PARAMETERS
 ) -> float:
-    """A rough estimate of the time that `consensus` will take, to within a factor of ten or so."""
+    """An estimate of the CPU time that `consensus` will take, mostly within a factor of three."""
     record = method_of(method)
     if params.get("drift") and isinstance(data, Comparisons) and data.time is not None and len(data):
         from placet.aggregate.pairs import drift
@@ -200,16 +278,19 @@ def expected_seconds(
         return (1 + bootstrap) * drift.expected_seconds(
             data, params.get("step", "1y"), raters=bool(params.get("agents"))
         )
-    if isinstance(data, Comparisons) or data.instance is None:
-        problems = [(len(data) if isinstance(data, Comparisons) else len(data.item), data.n_items)]
+    if isinstance(data, Comparisons):
+        problems = [(len(data.i), len(data.items), 2)]
+    elif data.instance is None:
+        problems = [(len(data.item), data.n_items, int(np.diff(data.offsets).max(initial=0)))]
     else:
         rows = np.bincount(data.instance, np.diff(data.offsets))
         longest = np.zeros(len(rows), np.int64)
         np.maximum.at(longest, data.instance, np.diff(data.offsets))
         tiers = np.bincount(data.instance[data.ballot], data.tier, len(rows))  # equal for equal problems
         each = list(zip(rows.tolist(), longest.tolist(), tiers.tolist()))
-        problems = [(int(r), n) for r, n, _ in (each if record.shares_agents else set(each))]
-    return (1 + bootstrap) * sum(record.seconds(rows, items) for rows, items in problems)
+        problems = [(int(r), n, n) for r, n, _ in (each if record.shares_agents else set(each))]
+    rounds = bootstrap * (REFIT_SHARE if record.kind == "model" else 1.0)
+    return (1 + rounds) * sum(record.seconds(*problem) for problem in problems)
 
 
 class FitCounter:
@@ -269,13 +350,20 @@ class Run:
         for sample in self._samples(data):
             draws.append(again(sample))
             steps.step()
-        return _with_draws(result, draws, "Poisson" if isinstance(data, Parts) else "multinomial")
+        if isinstance(data, Parts):
+            return _with_draws(result, draws, resampling_words(data), units_of_parts(data))
+        own = (lambda part: record(part, **self.params)) if record.kind == "rule" and record.adds else None
+        units = units_of(data, own) if isinstance(result, Consensus) else None
+        return _with_draws(result, draws, resampling_words(data), units)
 
     def _samples(self, data: Rankings | Comparisons | Parts) -> Iterator[Any]:
-        """The resampled data of each bootstrap round; parts are resampled independently of each other."""
+        """The resampled data of each bootstrap round; parts are resampled independently, or by the same agents."""
+        if isinstance(data, Parts):
+            agents = busy_agents(data)
+            yield from (data.resampled_by(self.random_state, k, agents) for k in range(self.bootstrap))
+            return
         rng = np.random.default_rng(self.random_state)
-        for number in range(self.bootstrap):
-            yield data.resampled_by(self.random_state, number) if isinstance(data, Parts) else resample(data, rng)
+        yield from (resample(data, rng) for _ in range(self.bootstrap))
 
     def each(self, data: Rankings, progress: Progress | None) -> tuple[dict[Hashable, Consensus], list[str]]:
         """The result for each instance, and notes on all.  Problems that differ only in names are solved once."""
@@ -329,23 +417,24 @@ def _problem(part: Rankings) -> tuple[bytes, ...]:
     return tuple(b"" if column is None else column.tobytes() for column in columns)
 
 
-def _with_heads_note(data: Any) -> Any:
-    """The data, with a note if ballots may be the tops of longer lists; a reader may have added it already."""
-    new = [note for note in data.heads_note() if note not in data.notes] if isinstance(data, Rankings) else []
-    return replace(data, notes=(*data.notes, *new)) if new else data
+def _with_notes(data: Any, method: Method) -> Any:
+    """The data, with notes if ballots may be the tops of longer lists, and on what the method does with tied votes."""
+    new: list[str] = []
+    if isinstance(data, Rankings):
+        new = [note for note in data.heads_note() if note not in data.notes]  # a reader may have added it
+    elif isinstance(data, Comparisons):
+        new = method.ties_note(float(data.ties.sum()))
+    return with_columns(data, notes=(*data.notes, *new)) if new else data
 
 
-def _with_draws(result: Consensus | ConsensusSet, draws: list[Any], law: str) -> Consensus | ConsensusSet:
-    """The result with bootstrap draws in place of its own standard errors; counts were drawn from the ``law``."""
+def _with_draws(
+    result: Consensus | ConsensusSet, draws: list[Any], what: str, units: Units | None = None
+) -> Consensus | ConsensusSet:
+    """The result with bootstrap draws in place of its own standard errors."""
     if isinstance(result, Consensus):
-        return _resampled_result(result, draws, law)
-    parts = {name: _resampled_result(c, [draw[name] for draw in draws], law) for name, c in result.items()}
+        return with_bootstrap(result, np.array(draws), what, units)
+    parts = {name: with_bootstrap(c, np.array([draw[name] for draw in draws]), what) for name, c in result.items()}
     return replace(result, results=parts)
-
-
-def _resampled_result(result: Consensus, draws: list[Floats], law: str) -> Consensus:
-    note = f"uncertainty from {len(draws)} bootstrap rounds of {law} counts"
-    return replace(result, stderr=None, covariance=None, draws=np.array(draws), notes=(*result.notes, note))
 
 
 def _refit(model: Any, sample: Rankings | Comparisons) -> Floats | dict[Hashable, Floats]:

@@ -1,5 +1,6 @@
-"""What every result says about its data: the support of each item, and notes; and votes in parts as their counts."""
+"""What is known of data before any method runs: their kind, the support of each item, notes; votes in parts counted."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,18 @@ from placet.aggregate.places import listed_weight
 from placet.data import Comparisons, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.io.text import plural
+
+
+def data_kind(data: Any) -> str:
+    """ "rankings" or "comparisons"; for anything else, a ``TypeError`` that says how to create them."""
+    if isinstance(data, Rankings):
+        return "rankings"
+    if isinstance(data, Comparisons):
+        return "comparisons"
+    raise TypeError(
+        f"data must be Rankings or Comparisons, not {type(data).__name__}; "
+        "placet.read('votes.csv') reads a file, Rankings.from_orders and Comparisons.from_battles take Python objects"
+    )
 
 
 def support(data: Rankings | Comparisons | Parts) -> Floats:
@@ -25,6 +38,12 @@ def support(data: Rankings | Comparisons | Parts) -> Floats:
 def notes_of_data(data: Rankings | Comparisons | Parts) -> tuple[str, ...]:
     """The notes of the data, and that they were worked on in parts."""
     return (*data.notes, f"worked on in {plural(len(data), 'part')}") if isinstance(data, Parts) else data.notes
+
+
+def unused_note(data: Rankings | Comparisons | Parts, method: str) -> list[str]:
+    """A note if ``data`` have controls that the method ignores."""
+    names: Sequence[str] | None = getattr(data, "controls", None)
+    return [f"{method!r} does not look at the controls ({', '.join(names)})"] if names else []
 
 
 def with_votes_counted(data: Any) -> Any:

@@ -15,7 +15,7 @@ from placet.aggregate.data_facts import notes_of_data, with_votes_counted
 from placet.aggregate.method import Method
 from placet.aggregate.method_table import METHODS
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
-from placet.data.memory import PART_OF_MEMORY, array_bytes, memory_limit
+from placet.data.engines.memory import PART_OF_MEMORY, array_bytes, memory_limit
 
 
 def seen_of_parts(parts: Parts, method: Method, params: Mapping[str, Any]) -> Rankings | Comparisons | Parts:

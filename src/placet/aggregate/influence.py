@@ -18,17 +18,16 @@ import numpy as np
 from scipy.special import expit
 
 from placet.aggregate.consensus_door import check_method, consensus
+from placet.aggregate.data_facts import data_kind
 from placet.aggregate.instances import refuse_instances
-from placet.aggregate.likelihood.existence import data_kind
-from placet.aggregate.method_table import METHODS, MIXED
+from placet.aggregate.method_table import METHODS, MIXED, mixed_model
 from placet.aggregate.mixture.families import family_of
 from placet.aggregate.mixture.mallows_family import Distances
 from placet.aggregate.mixture.voters import Family, Voters, voters_of
 from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
-from placet.data.errors import one_of
-from placet.data.memory import refuse_table
+from placet.data.engines.memory import refuse_table
 from placet.threads import algebra_threads
 
 if TYPE_CHECKING:
@@ -182,11 +181,11 @@ def leave_one_out(data: Rankings | Comparisons, method: str = "plackett-luce", *
 def _family(data: Any, method: str, params: dict[str, Any]) -> tuple[Family, Voters]:
     data_kind(data)
     refuse_instances(data, method)
-    one_of(method, MIXED, "model with a value per voter")
+    kind = mixed_model(method, "model with a value per voter")
     check_method(method, params)
     if not data.n_items or not len(data):
         raise DataError("there are no ballots to look at")
-    model = MIXED[method](**params)
+    model = kind(**params)
     voters = voters_of(data, getattr(model, "agent_weight", None))
     return family_of(model, voters), voters
 

@@ -17,11 +17,12 @@ from placet.data import Comparisons, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.parameters import check_parameters
 
-MethodKind = Literal["model", "rule", "score method"]
+MethodKind = Literal["model", "rule", "score method", "joint"]
 Takes = Literal["votes", "ballots", "scores"]
+TieFate = Literal["half", "ignored"]
 VoterLaw = Literal["pairs", "orders", "partitions", "distances"]
 
-DATA_FIRST = {"model": 0, "rule": 1, "score method": 2}
+DATA_FIRST = {"model": 0, "rule": 1, "score method": 2, "joint": 1}
 """Number of leading parameters of a method's function that are data, not settings."""
 
 
@@ -40,7 +41,7 @@ class Method:
         Where it was published, in one line.
     kind : str
         "model" (an estimator with ``fit``), "rule" (a function from ballots or pairs to scores), "score method" (of
-        score tables).
+        score tables), "joint" (of `placet.Sources`).
     takes : tuple
         Kinds of data: "votes" on pairs, "ballots", "scores".
     law : str or None
@@ -54,6 +55,8 @@ class Method:
         Whether scores may change over time (``drift=``).
     adds : bool
         The scores of two sets of ballots add up to those of their union.
+    ties : str or None
+        What becomes of ties on votes: "half" a win for either side, or "ignored"; None if its own notes say so.
     beyond_pairs : bool
         Though it takes votes on pairs, it uses more of ballots than their pairs.
     picks_one : bool
@@ -65,7 +68,8 @@ class Method:
     power : int
         Exponent of the running time in the number of items; from 3 on it uses linear algebra.
     cost : callable or None
-        ``cost(rows, items)``: a rough estimate of the running time in seconds, if not that of a rule that counts.
+        ``cost(rows, items, length)``: an estimate of the running time in seconds, if not that of a rule that counts;
+        ``length`` is that of the longest ballot.
     """
 
     name: str
@@ -81,12 +85,13 @@ class Method:
     reads_controls: bool = False
     drifts: bool = False
     adds: bool = False
+    ties: TieFate | None = None
     beyond_pairs: bool = False
     picks_one: bool = False
     compared: tuple[Takes, ...] = ()
     tolerance: float | None = None
     power: int = 1
-    cost: Callable[[int, int], float] | None = None
+    cost: Callable[[int, int, int], float] | None = None
 
     @cached_property
     def function(self) -> Any:
@@ -123,14 +128,14 @@ class Method:
         """Names and defaults of the parameters that a caller may set."""
         every = list(inspect.signature(self.source).parameters.values())[DATA_FIRST[self.kind] :]
         own = {one.name: one.default for one in every if one.default is not one.empty}
-        return own | ({"unit": None} if self.kind == "score method" else {})
+        return own | ({"unit": None} if self.kind == "score method" and self.function.answer is None else {})
 
     def check(self, params: Mapping[str, Any]) -> None:
         """Raise a ``ValueError`` for parameters that it does not have, or values of the wrong kind; needs no data."""
         if not params:
             return
         given = dict(params)
-        if self.kind == "score method" and "unit" in given:
+        if self.kind == "score method" and "unit" in given and self.function.answer is None:
             self.function.check_unit(given.pop("unit"))
         check_parameters(self.source, given, repr(self.name), skip=DATA_FIRST[self.kind])
         if self.kind == "model" and "prior" in given:
@@ -138,10 +143,24 @@ class Method:
 
             check_prior(given["prior"])
 
-    def seconds(self, rows: int, items: int) -> float:
-        """A rough estimate of the running time for data with ``rows`` rows over ``items`` items."""
+    def ties_note(self, n_ties: float) -> list[str]:
+        """A note on what becomes of ties on votes, unless the method's own notes say it."""
+        if not n_ties or self.ties is None:
+            return []
+        ties = "1 tie" if n_ties == 1 else f"{n_ties:g} ties"
+        if self.ties == "half":
+            return [
+                f"{ties} counted as half a win for either side by {self.name!r}; 'bradley-terry' has a model of ties"
+            ]
+        return [f"{ties} said nothing to {self.name!r}, which counts wins alone; 'bradley-terry' has a model of ties"]
+
+    def seconds(self, rows: int, items: int, length: int | None = None) -> float:
+        """An estimate of the running time for data with ``rows`` rows over ``items`` items.
+
+        ``length``: that of the longest ballot, by default all items.
+        """
         if self.cost is not None:
-            return self.cost(rows, items)
+            return self.cost(rows, items, items if length is None else length)
         pairs = 1e-9 * rows * items if "votes" in self.takes else 0.0
         return 1e-4 + 1e-7 * rows + pairs + 1e-8 * float(items) ** self.power
 

@@ -1,5 +1,6 @@
 """The table of methods."""
 
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,15 +16,63 @@ MOST_DENSE = 4096
 """Number of items up to which models factor dense matrices."""
 
 
-def _newton_seconds(rows: int, items: int) -> float:
-    """A dozen Newton steps, dense up to a few thousand items and by Hessian-vector products beyond; ranks by draws."""
-    dense = min(items, MOST_DENSE)
-    return 5e-3 + 2e-5 * rows + 2e-10 * dense**3 + 2e-7 * min(dense, 1000) ** 2
+# CPU seconds for rows of ballots (or of pair counts) over items, ``length`` being that of the longest ballot; measured
+# by benchmarks/bench_expected.py.
 
 
-def _preference_seconds(rows: int, items: int) -> float:
+def _pairs_seconds(rows: int, items: int, length: int) -> float:
+    """Newton steps on pair counts, dense up to a few thousand items; ballots are counted by pairs first."""
+    pairs = 2e-7 * rows * length if length > 2 else 0.0
+    return 3e-3 + 8e-7 * rows + pairs + 1.2e-10 * min(items, MOST_DENSE) ** 3
+
+
+def _orders_seconds(rows: int, items: int, length: int) -> float:
+    """Newton steps with a Hessian in closed form."""
+    return 6e-3 + 8e-7 * rows + 5e-10 * min(items, MOST_DENSE) ** 3
+
+
+def _full_seconds(rows: int, items: int, length: int) -> float:
+    return 1e-2 + 2e-5 * rows * (1 + min(items, 500) / 15)
+
+
+def _partitions_seconds(rows: int, items: int, length: int) -> float:
+    """Exact normalizers of all subsets at each stage, and a Hessian by columns."""
+    return 1e-2 + 1.1e-5 * rows * float(length) ** 2 * (1 + min(items, 500) / 20)
+
+
+def _preference_seconds(rows: int, items: int, length: int) -> float:
     """Steps linear in rows and items; standard errors with correlations up to a few thousand items, else without."""
-    return 5e-3 + 2e-5 * rows + (2e-10 * items**3 if items <= MOST_DENSE else 1e-4 * items)
+    return 5e-3 + 4e-7 * rows + (2e-10 * items**3 if items <= MOST_DENSE else 1e-6 * items)
+
+
+def _distance_seconds(rows: int, items: int, length: int) -> float:
+    return 1e-3 + 8e-7 * rows + 2e-8 * float(items) ** 3
+
+
+def _search_seconds(rows: int, items: int, length: int) -> float:
+    return 1e-3 + 6e-7 * rows + 2e-8 * float(items) ** 3
+
+
+def _matching_seconds(rows: int, items: int, length: int) -> float:
+    return 1e-3 + 1e-7 * rows + 5e-7 * float(items) ** 3
+
+
+def _runoff_seconds(rows: int, items: int, length: int) -> float:
+    return 5e-4 + 4e-7 * rows
+
+
+def _transfer_seconds(rows: int, items: int, length: int) -> float:
+    return 1e-3 + 4e-6 * rows
+
+
+def _projection_seconds(rows: int, items: int, length: int) -> float:
+    """A hundred projections, by all singular values of a small table and by Lanczos iterations of a large one."""
+    return 5e-3 + 1.2e-5 * rows + (4e-8 * items**3 if items <= 150 else 4e-6 * items**2)
+
+
+def _rating_seconds(rows: int, items: int, length: int) -> float:
+    """Conjugate gradients, linear in rows; standard errors with correlations up to a few thousand items."""
+    return 5e-3 + 6e-6 * rows + (3e-10 * items**3 if items <= MOST_DENSE else 1e-4 * items)
 
 
 PAIRS: tuple[Takes, ...] = ("votes", "ballots")
@@ -43,7 +92,7 @@ _TABLE = (
         kind="model",
         takes=PAIRS,
         power=3,
-        cost=_newton_seconds,
+        cost=_pairs_seconds,
     ),
     Method(
         "plackett-luce",
@@ -57,21 +106,24 @@ _TABLE = (
         reads_controls=True,
         kind="model",
         takes=PAIRS,
+        ties="ignored",
         power=3,
-        cost=_newton_seconds,
+        cost=_orders_seconds,
     ),
     Method(
         "pmop-fd",
         "PMOP (full decomposition)",
         "Each item has a strength, and a ballot is filled from the top tier by tier: items that tie are chosen "
-        "together. The strengths are those under which the ballots are most probable.",
+        "together. The strengths are those under which the ballots are most probable. Several sets of strengths can "
+        "be equally probable; the result is then their mean. PMOP has one.",
         "ballots.ballot_models:PMOPFullDecomposition",
         "Truyen, Phung and Venkatesh 2011",
         law="partitions",
         kind="model",
         takes=PAIRS,
+        ties="ignored",
         power=3,
-        cost=_newton_seconds,
+        cost=_full_seconds,
     ),
     Method(
         "pmop",
@@ -83,8 +135,9 @@ _TABLE = (
         law="partitions",
         kind="model",
         takes=PAIRS,
+        ties="half",
         power=3,
-        cost=_newton_seconds,
+        cost=_partitions_seconds,
     ),
     Method(
         "mpm",
@@ -101,6 +154,18 @@ _TABLE = (
         cost=_preference_seconds,
     ),
     Method(
+        "adjusted-mean",
+        "Adjusted mean rating",
+        "An item's score is its mean rating, adjusted for who rated it: a rating is the level of the user plus the "
+        "score of the item. Items with few ratings are drawn to what items that are rated as often get.",
+        "ballots.adjusted_mean:AdjustedMean",
+        "Henderson 1975 (best linear unbiased prediction); Mundlak 1978 (the mean follows support)",
+        reads_scores=True,
+        kind="model",
+        power=3,
+        cost=_rating_seconds,
+    ),
+    Method(
         "mallows",
         "Mallows",
         "There is one central order, and a ballot is the less probable the more it differs from it. The order is the "
@@ -110,7 +175,7 @@ _TABLE = (
         law="distances",
         kind="model",
         power=3,
-        cost=_newton_seconds,
+        cost=_distance_seconds,
     ),
     Method(
         "cps",
@@ -122,7 +187,7 @@ _TABLE = (
         shares_agents=True,
         kind="model",
         power=3,
-        cost=_newton_seconds,
+        cost=_distance_seconds,
     ),
     Method(
         "svp",
@@ -134,7 +199,7 @@ _TABLE = (
         shares_agents=True,
         kind="model",
         power=3,
-        cost=_newton_seconds,
+        cost=_projection_seconds,
     ),
     Method(
         "borda",
@@ -143,6 +208,7 @@ _TABLE = (
         "rules.positional:borda",
         "Borda 1781",
         takes=PAIRS,
+        ties="half",
         adds=True,
         compared=("votes", "ballots"),
     ),
@@ -192,6 +258,7 @@ _TABLE = (
         "rules.pairwise_contests:copeland",
         "Copeland 1951",
         takes=PAIRS,
+        ties="ignored",
         power=2,
         compared=("votes", "ballots"),
     ),
@@ -211,6 +278,7 @@ _TABLE = (
         "Diaconis and Graham 1977; Dwork, Kumar, Naor and Sivakumar 2001",
         power=3,
         picks_one=True,
+        cost=_matching_seconds,
     ),
     Method(
         "kemeny",
@@ -219,6 +287,7 @@ _TABLE = (
         "rules.kemeny:kemeny",
         "Kemeny 1959; Conitzer, Davenport and Kalagnanam 2006",
         takes=PAIRS,
+        ties="ignored",
         power=5,
         picks_one=True,
     ),
@@ -230,9 +299,11 @@ _TABLE = (
         "rules.kemeny:kemeny_local",
         "Kemeny 1959; Schiavinotto and Stuetzle 2004",
         takes=PAIRS,
+        ties="ignored",
         power=3,
         picks_one=True,
         compared=("votes", "ballots"),
+        cost=_search_seconds,
     ),
     Method(
         "mode",
@@ -249,6 +320,7 @@ _TABLE = (
         "rules.markov:mc4",
         "Dwork, Kumar, Naor and Sivakumar 2001",
         takes=PAIRS,
+        ties="ignored",
         power=3,
         compared=("votes",),
     ),
@@ -259,6 +331,7 @@ _TABLE = (
         "rules.markov:rank_centrality",
         "Negahban, Oh and Shah 2012",
         takes=PAIRS,
+        ties="half",
         power=3,
         tolerance=RELATIVE_TOLERANCE,
     ),
@@ -296,6 +369,7 @@ _TABLE = (
         "rules.pairwise_contests:schulze",
         "Schulze 2011",
         takes=PAIRS,
+        ties="ignored",
     ),
     Method(
         "ranked-pairs",
@@ -304,6 +378,7 @@ _TABLE = (
         "rules.pairwise_contests:ranked_pairs",
         "Tideman 1987; Brill and Fischer 2012",
         takes=PAIRS,
+        ties="ignored",
     ),
     Method(
         "minimax",
@@ -312,6 +387,7 @@ _TABLE = (
         "rules.pairwise_contests:minimax",
         "Simpson 1969; Kramer 1977",
         takes=PAIRS,
+        ties="ignored",
     ),
     Method(
         "irv",
@@ -319,6 +395,7 @@ _TABLE = (
         f"{_ROUNDS} The item with the fewest first choices does worst.",
         "rules.runoff:irv",
         "Ware 1871; Conitzer, Rognlie and Xia 2009, parallel universes",
+        cost=_runoff_seconds,
     ),
     Method(
         "stv",
@@ -326,6 +403,7 @@ _TABLE = (
         f"{_ROUNDS} Items that reach the quota are elected, and what they have beyond it goes on to the next choices.",
         "rules.stv:stv",
         "Hill, Wichmann and Woodall 1987 (Meek); Scottish Local Government Elections Order 2007",
+        cost=_transfer_seconds,
     ),
     Method(
         "baldwin",
@@ -334,6 +412,7 @@ _TABLE = (
         "rules.runoff:baldwin",
         "Baldwin 1926",
         takes=PAIRS,
+        ties="ignored",
     ),
     Method(
         "nanson",
@@ -342,6 +421,7 @@ _TABLE = (
         "rules.runoff:nanson",
         "Nanson 1882",
         takes=PAIRS,
+        ties="ignored",
     ),
     Method(
         "bucklin",
@@ -358,6 +438,7 @@ _TABLE = (
         "rules.pairwise_contests:black",
         "Black 1958",
         takes=PAIRS,
+        ties="half",
         beyond_pairs=True,
     ),
     Method(
@@ -418,9 +499,38 @@ _TABLE = (
         takes=("scores",),
         power=3,
     ),
+    Method(
+        "item-response",
+        "Item response",
+        "Each item has an ability; each task has a difficulty and a slope, which says how sharply it tells items "
+        "apart. The expected score follows from all three, so scores that are missing can be predicted, and items that "
+        "took only hard tasks are not punished for it.",
+        "sources.table_consensus:ITEM_RESPONSE",
+        "Birnbaum 1968 (two parameters); shares by quasi-likelihood (Papke and Wooldridge 1996)",
+        kind="score method",
+        takes=("scores",),
+        power=3,
+    ),
 )
 METHODS: dict[str, Method] = {method.name: method for method in _TABLE}
 """Name -> `Method`.  A method that is added here works at every door."""
+
+SOURCES = Method(
+    "sources",
+    "Several sources",
+    "Every source (people, a judge, rankings, a benchmark table) has scores of its own, which follow those of the "
+    "target up to a scale and to deviations whose size is learned. A source that agrees with the target adds to what "
+    "is known; one that contradicts it is discounted.",
+    "sources.source_consensus:consensus_of_sources",
+    "Bradley-Terry, Plackett-Luce and item response, joined by normal deviations; widths by Laplace's evidence "
+    "(MacKay 1992)",
+    kind="joint",
+    power=3,
+)
+"""The method of `placet.Sources`; no other data can be given to it, so it is not in `METHODS`."""
+
+EVERY: Mapping[str, Method] = ChainMap(METHODS, {SOURCES.name: SOURCES})
+"""All methods, that of sources among them."""
 
 MODELS: Mapping[str, Any] = MethodView(METHODS, lambda method: method.kind == "model", lambda method: method.function)
 """Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator."""
@@ -432,12 +542,54 @@ MIXED: Mapping[str, Any] = MethodView(METHODS, lambda method: method.law is not 
 """Name -> estimator class of the models that can be mixed: those that give every voter a likelihood."""
 
 
+ALIASES = {
+    "bt": "bradley-terry",
+    "davidson": "bradley-terry",
+    "pl": "plackett-luce",
+    "rc": "rank-centrality",
+    "instant-runoff": "irv",
+    "ranked-choice": "irv",
+    "fptp": "plurality",
+    "kemeny-young": "kemeny",
+    "tideman": "ranked-pairs",
+    "average": "mean",
+}
+"""Other names by which people call a method -> its name here."""
+
+WAYS_OUT = {
+    "elo": 'Elo is a scale of scores here: ask for bradley-terry, with scale="elo"',
+    "trueskill": 'a model with an error for each score is bradley-terry; scores that change over time: drift="learn"',
+    "glicko": 'a model with an error for each score is bradley-terry; scores that change over time: drift="learn"',
+    "condorcet": "schulze, ranked-pairs, minimax and copeland elect the head-to-head winner if there is one",
+}
+"""Names that people type for what is no method here -> what to ask for instead."""
+
+
+def method_name(name: str) -> str:
+    """The name of a method in the table, however it is written: any case, ``_`` for ``-``, or a common other name.
+
+    >>> method_name("Bradley_Terry"), method_name("bt")
+    ('bradley-terry', 'bradley-terry')
+    """
+    plain = name.strip().lower().replace("_", "-").replace(" ", "-")
+    for known in (name, ALIASES.get(plain, plain)):
+        if known in EVERY:
+            return known
+    if plain in WAYS_OUT:
+        raise ValueError(f"method {name!r} is unknown; {WAYS_OUT[plain]}")
+    return one_of(name, METHODS, "method")
+
+
 def method_of(name: str) -> Method:
-    """The record of a method; a ``ValueError`` lists the names if there is none."""
-    found = METHODS.get(name)
-    return METHODS[one_of(name, METHODS, "method")] if found is None else found
+    """The record of a method by its name, see `method_name`."""
+    return EVERY[method_name(name)]
 
 
 def record_of(name: str) -> Method:
     """The record of a method; one without facts for what is not in the table, such as a caller's own function."""
-    return METHODS.get(name) or Method(name, name, "", name, "")
+    return EVERY.get(name) or Method(name, name, "", name, "")
+
+
+def mixed_model(name: str, what: str) -> Any:
+    """The class of a model that can be mixed; a ``ValueError`` says what was asked for, and lists the names."""
+    return MIXED[one_of(name, MIXED, what)]

@@ -21,7 +21,7 @@ class Sensitivity:
     ``to_tie`` and ``to_change`` count ballots, each of which may become any complete ballot.  If all weights are
     integers, a ballot of weight w counts as w ballots.  ``exact`` numbers are proved; others are the best found in
     ``tried`` runs of the rule, hence upper bounds.  None means that no change was found, or that there is no sole
-    winner.
+    winner.  Among rivals that need equally many, the challenger is the one with the highest score, then the first name.
     """
 
     winner: Hashable | None
@@ -59,7 +59,7 @@ def _positional_sensitivity(rankings: Rankings, rule: ExaminedMethod, winner: in
     close = 1e-9 * float(np.abs(scores).max(initial=0.0))
     own = points(winner)
     heaviest = 1.0 if whole_numbers(weight) else float(weight.max())
-    best: tuple[float, float, int] = (np.inf, np.inf, -1)
+    best: tuple[float, float, float, str, int] = (np.inf, np.inf, np.inf, "", -1)
     for rival in np.argsort(-scores, kind="stable"):
         if rival == winner:
             continue
@@ -68,8 +68,9 @@ def _positional_sensitivity(rankings: Rankings, rule: ExaminedMethod, winner: in
             break  # rivals come in decreasing score, and one ballot gains at most twice the range of points
         gain = widest - (points(int(rival)) - own)
         tie, change = (fewest_ballots(gain, weight, lead + slack) for slack in (-close, close))
-        best = min(best, (change, tie, int(rival)))
-    change, tie, rival = best
+        place = round(lead / close) if close > 0 else 0  # scores that differ by rounding are equal
+        best = min(best, (change, tie, place, str(rankings.items[rival]), int(rival)))
+    change, tie, _, _, rival = best
     if not np.isfinite(change):
         return Sensitivity(rankings.items[winner], None, None, None, exact=True)
     return Sensitivity(rankings.items[winner], rankings.items[rival], int(tie), int(change), exact=True)
@@ -140,7 +141,9 @@ def _search_sensitivity(
     tier = tier_table(rankings)
     whole = whole_numbers(rankings.weight)
     most = int(rankings.weight.sum()) if whole else len(rankings)
-    rivals = [k for level in tiers(above) for k in level if k != winner][:most_rivals]
+    names = rankings.items
+    ranked = [k for level in tiers(above) for k in sorted(level, key=lambda k: str(names[k])) if k != winner]
+    rivals = ranked[:most_rivals]
     tried, best, by = 0, most + 1, None
 
     def changes(count: int, rival: int) -> bool:

@@ -9,5 +9,6 @@ from placet.data.parts import Parts
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
 from placet.data.scores import Scores
+from placet.data.sources import Sources
 
-__all__ = ["Clicks", "Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "Scores", "concat"]
+__all__ = ["Clicks", "Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "Scores", "Sources", "concat"]

@@ -15,6 +15,9 @@ T = TypeVar("T")
 NEVER_MISSING = frozenset((str, int))
 """Types whose values are never missing, so that names of them need not be asked one by one."""
 
+MOST_WEIGHT = 1e303
+"""Largest sum of weights: sums of a few such sums are floating-point numbers still."""
+
 
 class Lists(NamedTuple):
     """Contiguous lists of rows; rows ``offsets[q]:offsets[q + 1]`` are list ``q``.
@@ -37,7 +40,9 @@ def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.ndim != 1:
         raise DataError(f"a column must be one-dimensional, not of shape {array.shape}")
-    return read_only(array)
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def refuse_masked_or_complex(values: Any) -> None:
@@ -59,8 +64,10 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 def set_columns(record: Any, **values: Any) -> None:
     """Set fields of a frozen dataclass; arrays become read-only views."""
     for name, value in values.items():
-        column = read_only(value) if isinstance(value, np.ndarray) and value.flags.writeable else value
-        object.__setattr__(record, name, column)
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value = value.view()
+            value.flags.writeable = False
+        object.__setattr__(record, name, value)
 
 
 def trusted(kind: type[T], **columns: Any) -> T:
@@ -112,6 +119,12 @@ def numbers(values: ArrayLike, what: str, *, positive: bool = False, unit: str =
         kind = "finite and not negative" if positive else "finite"
         raise DataError(
             f"{unit} {k}: {what} {column[k]} is not {kind} ({bad.sum()} such {unit}s); correct or remove them"
+        )
+    if positive and len(column) * float(column.max(initial=0.0)) > MOST_WEIGHT:
+        k = int(np.argmax(column))
+        raise DataError(
+            f"{unit} {k}: {what} {column[k]} is too large, as sums of {len(column)} such {unit}s are beyond "
+            f"floating-point numbers; divide every {what} by a common factor"
         )
     return column
 
@@ -256,8 +269,14 @@ def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit
 
 def unique_names(values: Iterable[Hashable], what: str) -> Names:
     """Names as a tuple; duplicates and missing names are errors."""
+    if not isinstance(values, Iterable):
+        raise DataError(f"{what} names must be a list of names, not {values!r}")
     names = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
-    asked = () if set(map(type, names)) <= NEVER_MISSING else names
+    try:
+        kinds = set(map(type, dict.fromkeys(names)))
+    except TypeError:
+        raise DataError(f"{what} names must be hashable (text, numbers), not {type(names[0]).__name__}") from None
+    asked = () if kinds <= NEVER_MISSING else names
     missing = [k for k, name in enumerate(asked) if is_missing(name)]
     if missing:
         raise DataError(f"{what} names contain a missing one, number {missing[0]} ({len(missing)} such); name it")
@@ -273,8 +292,10 @@ def distinct(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
 
 
 def plain_names(names: list[Hashable]) -> list[Hashable]:
-    """Names for one column: unchanged if they have a single type, else as text."""
-    return names if len({type(name) for name in names}) <= 1 else [str(name) for name in names]
+    """Names for one column: unchanged if they have a single type that is no collection, else as text."""
+    kinds = {type(name) for name in names}
+    one = len(kinds) <= 1 and not any(issubclass(kind, tuple | frozenset) for kind in kinds)
+    return names if one else [str(name) for name in names]
 
 
 def first_repeat(values: Iterable[Hashable]) -> Any:

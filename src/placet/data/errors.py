@@ -16,8 +16,28 @@ class DataError(ValueError):
 
 
 def one_of(value: T, choices: Iterable[T], what: str) -> T:
-    """Return the value, or raise an error that lists the choices."""
+    """Return the value, or raise an error that lists the choices, the one that may be meant before the others."""
     known = list(choices)
     if value not in known:
-        raise ValueError(f"{what} {value!r} is unknown; choose from {known}")
+        near = nearest(str(value), [str(choice) for choice in known])
+        meant = f" (did you mean {near!r}?)" if near else ""
+        raise ValueError(f"{what} {value!r} is unknown{meant}; choose from {as_choices(known)}")
     return value
+
+
+def as_choices(names: Iterable[object]) -> str:
+    """Choices as a message lists them."""
+    return ", ".join(map(str, names))
+
+
+def nearest(word: str, choices: Iterable[str]) -> str | None:
+    """The choice that a misspelled word may mean, if one is near enough.
+
+    >>> nearest("bradly-terry", ["borda", "bradley-terry"]), nearest("Elo", ["elo"]), nearest("rules", ["borda"])
+    ('bradley-terry', 'elo', None)
+    """
+    from difflib import get_close_matches  # imported only when something is wrong
+
+    plain = {choice.lower().replace("_", "-"): choice for choice in choices}
+    found = get_close_matches(word.lower().replace("_", "-"), plain, n=1, cutoff=0.7)
+    return plain[found[0]] if found else None

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data.arrays import Floats, Ints
+from placet.data.errors import as_choices
 
 Curve = Callable[[Floats], ArrayLike]
 
@@ -94,5 +95,5 @@ def _curve(table: Mapping[str, Curve], choice: str | Curve, what: str) -> Curve:
     if callable(choice):
         return choice
     if choice not in table:
-        raise ValueError(f"{what} {choice!r} is unknown; choose from {list(table)} or give a function")
+        raise ValueError(f"{what} {choice!r} is unknown; choose from {as_choices(table)} or give a function")
     return table[choice]

@@ -5,7 +5,7 @@ conditions.  An item beats the items of lower tiers on the same ballot.  Tiers a
 of tier k -> node k -> items of tier k + 1, and node k -> node k + 1.  So n rows need at most 3 n edges, not n^2.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -199,7 +199,20 @@ def free_to_rise(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: 
 
 
 def free_to_rise_over(over_all: OverAll, label: Labels) -> NDArray[np.bool_] | None:
-    """`free_to_rise` for ballots in parts; items with the same ``label`` (n_items,) count as one.
+    """`free_to_rise` for ballots in parts; items with the same ``label`` (n_items,) count as one."""
+    return next(_free_sets(over_all, label), None)
+
+
+def free_sets_over(over_all: OverAll, label: Labels) -> list[NDArray[np.bool_]]:
+    """As `free_to_rise_over`: for every item, the largest such set without it, each set once."""
+    found: dict[bytes, NDArray[np.bool_]] = {}
+    for mask in _free_sets(over_all, label):
+        found.setdefault(mask.tobytes(), mask)
+    return list(found.values())
+
+
+def _free_sets(over_all: OverAll, label: Labels) -> Iterator[NDArray[np.bool_]]:
+    """Masks (n_items,) of sets that are free to rise: the largest one without each label in turn.
 
     A set with a label below a tier of a single label must also contain that label; labels that require one another are
     merged, over several passes.  For each remaining label, the largest set without it is found by repeatedly removing
@@ -218,10 +231,8 @@ def free_to_rise_over(over_all: OverAll, label: Labels) -> NDArray[np.bool_] | N
         inside = np.arange(n) != left_out[:, None]
         while (down := over_all(_bounded_labels, np.logical_or, label, inside)).any():
             inside &= ~down
-        found = np.flatnonzero(inside.any(axis=1))
-        if len(found):
-            return np.asarray(inside[found[0]][label])
-    return None
+        for k in np.flatnonzero(inside.any(axis=1)):
+            yield np.asarray(inside[k][label])
 
 
 def _needs(rows: RowColumns, label: Labels) -> Labels:

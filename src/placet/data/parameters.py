@@ -5,13 +5,13 @@ import sys
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
-from functools import lru_cache
+from functools import lru_cache, wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from placet.data.errors import one_of
+from placet.data.errors import as_choices, one_of
 
 LARGEST = sys.float_info.max
 _CONSTANTS = {"true": True, "false": False, "none": None}
@@ -26,23 +26,61 @@ def check_parameters(function: Callable[..., Any], params: Mapping[str, Any], wh
 
     >>> check_parameters(lambda data, seats=1: 0, {"seat": 2}, "'stv'", skip=1)
     Traceback (most recent call last):
-    ValueError: parameter 'seat' is unknown to 'stv'; choose from ['seats']
+    ValueError: parameter 'seat' is unknown to 'stv'; choose from seats
     """
+    check_names(params, list(_defaults_and_hints(function)[0])[skip:], who)
+    check_kinds(function, params, who)
+
+
+def choices_of(hint: Any) -> tuple[Any, ...]:
+    """The choices of an annotation that is a ``Literal``, or several of them or None; empty if it is anything else."""
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    members = [member for member in get_args(hint) if member is not type(None)]
+    each = [choices_of(member) for member in members]
+    return tuple(dict.fromkeys(word for words in each for word in words)) if each and all(each) else ()
+
+
+def check_kinds(function: Callable[..., Any], params: Mapping[str, Any], who: str) -> None:
+    """Raise a ``ValueError`` if a value does not match the annotation of the parameter that it is for."""
     defaults, hints = _defaults_and_hints(function)
-    check_names(params, list(defaults)[skip:], who)
     for name, value in params.items():
         hint = hints.get(name, Any)
-        if value is not defaults[name] and not matches(value, hint):
-            if get_origin(hint) is Literal and isinstance(value, str):
-                one_of(value, get_args(hint), name)
+        if value is not defaults.get(name, Any) and not matches(value, hint):
+            words = choices_of(hint)
+            if words and isinstance(value, str):
+                one_of(value, words, name)
             raise ValueError(f"parameter {name} of {who} must be {describe_hint(hint)}, not {value!r}")
+        if name == "random_state":
+            check_seed(value)
+
+
+Reader = TypeVar("Reader", bound=Callable[..., Any])
+
+
+def with_checked_options(reader: Reader) -> Reader:
+    """A reader that refuses options of the wrong kind, such as a list where a name is wanted, before it reads."""
+
+    @wraps(reader)
+    def read(*sources: Any, **options: Any) -> Any:
+        if options:
+            check_kinds(reader, options, repr(reader.__name__))
+        return reader(*sources, **options)
+
+    return cast(Reader, read)
+
+
+def check_seed(random_state: Any) -> None:
+    """Raise a ``ValueError`` for a whole number that is no seed: NumPy has none below 0."""
+    if isinstance(random_state, Integral) and random_state < 0:
+        raise ValueError(f"random_state must be a whole number from 0 on, not {random_state}")
 
 
 def check_names(given: Collection[str], known: Collection[str], who: str) -> None:
     """Raise a ``ValueError`` for the first given name that is not among the known ones."""
     for name in given:
         if name not in known:
-            way_out = f"choose from {list(known)}" if known else "it has none"
+            way_out = f"choose from {as_choices(known)}" if known else "it has none"
             raise ValueError(f"parameter {name!r} is unknown to {who}; {way_out}")
 
 

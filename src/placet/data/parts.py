@@ -225,12 +225,13 @@ class Parts:
         mapped = (MappedPiece(piece, make, (k, args), owner) for k, piece in enumerate(self.pieces))
         return replace(self, pieces=tuple(mapped))
 
-    def resampled_by(self, random_state: int, number: int) -> "Parts":
+    def resampled_by(self, random_state: int, number: int, agents: NDArray[np.bool_] | None = None) -> "Parts":
         """The same ballots with resampled weights: Poisson counts seeded by random state, round and part, so that each
-        part can be resampled independently.
+        part can be resampled independently; or the agents of a mask, each with all its ballots, in whatever parts.
         """
-        whole = all(one.whole_weights for one in self.summaries)
-        drawn = tuple(ResampledPiece(piece, (random_state, number, k), whole) for k, piece in enumerate(self.pieces))
+        whole, shared = all(one.whole_weights for one in self.summaries), agents is not None
+        seeds = ((random_state, number) if shared else (random_state, number, k) for k in range(len(self)))
+        drawn = tuple(ResampledPiece(piece, seed, whole, agents) for piece, seed in zip(self.pieces, seeds))
         return replace(self, pieces=drawn)
 
     @property
@@ -347,12 +348,20 @@ class MappedPiece(DerivedPiece):
         return self.make(number, self.base.load(), *args)
 
 
+LARGEST_DRAWN = 1e15
+"""Counts beyond which a resampled count is taken as the count itself; NumPy draws none beyond 9e18."""
+
+
 @dataclass(frozen=True)
 class ResampledPiece(DerivedPiece):
-    """Ballots of a piece with resampled weights: Poisson(weight) for whole weights, else weight times Poisson(1)."""
+    """Ballots of a piece with resampled weights: Poisson(weight) for whole weights, else weight times Poisson(1).
 
-    entropy: tuple[int, int, int]
+    ``agents``: a mask; weight times a multinomial count of the agent, the same in all pieces of equal ``entropy``.
+    """
+
+    entropy: tuple[int, ...]
     whole: bool
+    agents: NDArray[np.bool_] | None = None
 
     @property
     def key(self) -> str:
@@ -362,7 +371,15 @@ class ResampledPiece(DerivedPiece):
         data = CACHE.fetch(self.base)[0]
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy))
         weight = data.weight
-        drawn = rng.poisson(weight).astype(np.float64) if self.whole else weight * rng.poisson(1.0, len(weight))
+        if self.agents is not None:
+            n, count = int(self.agents.sum()), np.zeros(len(self.agents))
+            count[self.agents] = rng.multinomial(n, np.full(n, 1 / n))
+            drawn = weight * count[data.agent]
+        elif self.whole:
+            drawn = rng.poisson(np.minimum(weight, LARGEST_DRAWN)).astype(np.float64)
+            drawn = np.where(weight > LARGEST_DRAWN, weight, drawn)  # a Poisson number within 3e-8 of its mean
+        else:
+            drawn = weight * rng.poisson(1.0, len(weight))
         return replace(data, weight=drawn)
 
 

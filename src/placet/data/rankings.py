@@ -43,8 +43,8 @@ from placet.data.ballot_rows import (
     rows_of_ranks,
 )
 from placet.data.comparisons import Comparisons, control_columns
+from placet.data.engines.memory import refuse_table
 from placet.data.errors import DataError, one_of
-from placet.data.memory import refuse_table
 
 Unlisted = Literal["absent", "last"]
 Ballot = list[tuple[Hashable, ...]]

@@ -21,6 +21,9 @@ from placet.data.arrays import (
 from placet.data.errors import DataError
 from placet.data.rankings import Rankings
 
+MOST_SCORE = 1e150
+"""Largest score, whose square is a number still."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores:
@@ -50,6 +53,12 @@ class Scores:
             i, c = np.argwhere(np.isinf(value))[0]
             raise DataError(
                 f"item {items[i]!r} has score {value[i, c]} in column {c}; scores are finite, or missing (NaN)"
+            )
+        if (np.abs(value) > MOST_SCORE).any():  # NaN is not
+            i, c = np.argwhere(np.abs(value) > MOST_SCORE)[0]
+            raise DataError(
+                f"item {items[i]!r} has score {value[i, c]:g} in column {c}, whose square is beyond floating-point "
+                "numbers; divide the scores of the task by a common factor"
             )
         if len(task) and not (task.min() >= 0 and task.max() < len(tasks)):
             raise DataError(f"task has numbers in {task.min()}..{task.max()}; there are {len(tasks)} tasks")
@@ -148,6 +157,11 @@ class Scores:
         one[np.arange(len(self.task)), self.task] = w
         total, count = np.where(there, self.value, 0.0) @ one, there @ one
         return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether an item has no score for a task."""
+        return bool(np.isnan(self.by_task()).any())
 
     def to_rankings(self) -> Rankings:
         """One ballot per task: items by their scores; equal scores tie, and items without a score are absent."""

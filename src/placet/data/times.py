@@ -82,6 +82,23 @@ def moment(value: Any, like: Times) -> Any:
         raise DataError(f"time {value!r} is not a number, as the times of the data are") from None
 
 
+def since(value: Any, last: Any) -> Any:
+    """The time that ``value`` names: a time, or a duration such as "2y" before ``last``; None if times are numbers and
+    it is a duration.
+
+    >>> since("2y", np.datetime64("2026-11-18", "s"))
+    np.datetime64('2024-01-01T00:00:00')
+    """
+    like = np.array([last])
+    match = _STEP.fullmatch(value) if isinstance(value, str) else None
+    if match is None or match[2].lower() not in UNITS:
+        return moment(value, like)
+    if like.dtype.kind != "M":
+        return None
+    unit = UNITS[match[2].lower()]
+    return (like.astype(f"datetime64[{unit}]") - int(match[1] or 1)).astype("datetime64[s]")[0]
+
+
 class TimeSteps:
     """Division of time into steps: ``"1y"``, ``"6m"``, ``"2w"``, ``"30d"``, ``"12h"`` for dates, a number for numbers.
 

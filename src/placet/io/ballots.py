@@ -9,6 +9,7 @@ import numpy as np
 from placet.data import DataError, Rankings
 from placet.data.arrays import first_repeat, set_columns
 from placet.data.errors import one_of
+from placet.data.parameters import with_checked_options
 from placet.data.rankings import Unlisted
 from placet.io.files import Source, bare_suffix, layout_of, name_of, read_lines, write_lines
 from placet.io.tables.ballot_controls import columns_of
@@ -51,6 +52,7 @@ def _find(
     return found
 
 
+@with_checked_options
 def read_ballots(
     source: Source | Any,
     *,

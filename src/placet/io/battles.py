@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError
 from placet.data.comparisons import OUTCOMES, Outcome
+from placet.data.errors import as_choices
+from placet.data.parameters import with_checked_options
 from placet.io.files import Source
 from placet.io.tables.cells import Column, as_number, join_columns
-from placet.io.tables.column_names import COUNTS, SIDES, find_pair, plain_name, roles_by_column, split_names
+from placet.io.tables.column_names import COUNTS, SIDES, WHO, find_pair, plain_name, roles_by_column, split_names
 from placet.io.tables.controls import control_table, find_terms, read_times
 from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError
@@ -103,7 +105,7 @@ def _find_sides(
 ) -> BattleColumns | None:
     columns = () if winner is None else tuple(split_names(winner))
     flags = columns if len(columns) > 1 else None
-    said = None if winner is None or flags else cast(str, winner)
+    said = columns[0] if len(columns) == 1 else None
     pair = cast("tuple[str, str]", tuple(split_names(scores))) if scores is not None else None
     if pair is not None and len(pair) != 2:
         raise ValueError(f"scores must name two columns, not {list(pair)}")
@@ -134,6 +136,7 @@ def _find_result(table: Table, sides: tuple[str, str]) -> BattleColumns | None:
     return None
 
 
+@with_checked_options
 def read_battles(
     source: Source | Any,
     *,
@@ -221,10 +224,21 @@ def read_battles(
         agent=None if agents is None else agents.take(good).codes_and_values,
         items=items,
         ordered=ordered,
-        notes=(table.note("votes", list(dict.fromkeys(used))),),
+        notes=(table.note("votes", list(dict.fromkeys(used))), *_unused_agent(table, agent, used)),
         control=None if not terms else {name: values[good] for name, values in controls.items()},
         time=None if times is None else times[good],
     )
+
+
+def _unused_agent(table: Table, agent: str | None, used: list[str]) -> list[str]:
+    """A note on a column that may say who voted, if none is used as such."""
+    found = None if agent else table.find(WHO)
+    if found is None or found in used:
+        return []
+    return [
+        f"column {found!r} may say who voted and was not used, so votes count as independent; with agent={found!r} "
+        "(--agent) errors are by agent"
+    ]
 
 
 def _refuse_one_sided(name: str, layout: BattleColumns, controls: Mapping[str, NDArray[Any]]) -> None:
@@ -293,7 +307,7 @@ def _by_winner(
     explained = outcomes if isinstance(outcomes, Mapping) else {}
     for word, meaning in explained.items():
         if meaning not in OUTCOMES:
-            raise ValueError(f"outcomes explains {word!r} as {meaning!r}; choose from {list(OUTCOMES)}")
+            raise ValueError(f"outcomes explains {word!r} as {meaning!r}; choose from {as_choices(OUTCOMES)}")
     own_words = {str(word).strip().lower(): OUTCOMES.index(meaning) for word, meaning in explained.items()}
     words = _words(said.values, layout) | own_words
     by_word = said.map(lambda cell: -1 if cell is None else words.get(str(cell).lower(), -1), np.int8)

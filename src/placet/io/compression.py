@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from placet.data import DataError
-from placet.data.memory import parse_bytes
+from placet.data.engines.memory import parse_bytes
 
 FIRST_BYTES = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<xz>\xfd7zXZ\x00)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh.(?:1AY&SY|\x17rE8P\x90))",

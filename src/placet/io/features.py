@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, set_columns
-from placet.data.memory import refuse_dense
+from placet.data.engines.memory import refuse_dense
+from placet.data.parameters import with_checked_options
 from placet.data.queries import Missing
 from placet.io.files import Source
 from placet.io.tables.column_names import ABOUT, find_roles, plain_name, roles_by_column, split_names
@@ -64,6 +65,7 @@ def _others(table: Table, used: Sequence[str | None]) -> list[str]:
     return [name for name in table.names if name not in used and plain_name(name) not in ABOUT]
 
 
+@with_checked_options
 def read_features(
     source: Source | Any,
     *,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from placet.data import DataError
-from placet.data.memory import refuse_beyond_memory
+from placet.data.engines.memory import refuse_beyond_memory
 from placet.io.compression import COMPRESSED, FIRST_BYTES, compressing, decompressed
 
 HEAD = 1 << 16
@@ -223,6 +223,10 @@ def read_bytes(source: Source) -> bytes:
 
 def refuse_wide(name: str, data: bytes) -> None:
     """Raise a ``DataError`` if the bytes are clearly UTF-16, UTF-32 or binary."""
+    if data[:4] == b"PK\x03\x04":
+        raise DataError(f"{name}: {_zip_words(data)}")
+    if data[:4] == b"\xd0\xcf\x11\xe0":
+        raise DataError(f"{name}: an old Excel workbook; save the sheet as CSV UTF-8 and give that file")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise DataError(f"{name}: the text is UTF-16, not UTF-8; {_other_encoding('utf-16')}")
     at = data.find(b"\0")
@@ -232,6 +236,15 @@ def refuse_wide(name: str, data: bytes) -> None:
             f"{name}:{line}: a zero byte ({data.count(0)} such bytes), so this is not UTF-8 text; "
             f"if it is UTF-16, {_other_encoding('utf-16')}"
         )
+
+
+def _zip_words(data: bytes) -> str:
+    """What a zip archive is, by the names of its first members."""
+    if b"xl/" in data[:4096] or b"[Content_Types].xml" in data[:4096]:
+        return "an Excel workbook; save the sheet as CSV UTF-8 and give that file"
+    if b"opendocument.spreadsheet" in data[:4096]:
+        return "an OpenDocument spreadsheet; save the sheet as CSV (UTF-8) and give that file"
+    return "a zip archive; unpack it and give the table in it"
 
 
 def _other_encoding(encoding: str) -> str:

@@ -4,22 +4,25 @@ import errno
 import glob
 import inspect
 import os
+import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from placet.data import Comparisons, DataError, Queries, Rankings, concat
 from placet.data.arrays import set_columns
-from placet.data.errors import one_of
-from placet.data.parameters import check_parameters
+from placet.data.errors import as_choices, one_of
+from placet.data.parameters import check_kinds, check_parameters
 from placet.data.scores import Scores
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
-from placet.io.battles import looks_like_battles, read_battles, write_battles
+from placet.io.battles import WORDS, looks_like_battles, read_battles, write_battles
 from placet.io.clicks import ways_with_clicks
 from placet.io.features import looks_like_features, read_features, write_features
-from placet.io.files import Source, bare_suffix, is_pipe, spool, spool_stdin
+from placet.io.files import Source, bare_suffix, is_pipe, name_of, spool, spool_stdin
 from placet.io.preferences import looks_like_preferences, read_preferences, write_preferences
 from placet.io.preflib import looks_like_preflib, read_preflib, write_preflib
+from placet.io.ratings import KNOWN as RATED
 from placet.io.ratings import looks_like_ratings, read_ratings, write_ratings
 from placet.io.score_tables import looks_like_scores, read_scores, write_scores
 from placet.io.sparse.letor import (
@@ -36,6 +39,7 @@ from placet.io.tables.column_names import roles_by_column, split_names
 from placet.io.tables.row_sources import sniff_separator
 from placet.io.tables.tables import SUFFIXES as TABLES
 from placet.io.tables.tables import FileHead, Table, open_head
+from placet.io.tables.vote_columns import vote_columns
 from placet.io.text import OnError
 from placet.io.trec import (
     Qrels,
@@ -69,6 +73,9 @@ class Format:
 
 
 _TABLES = frozenset(TABLES)
+_ADDRESS = re.compile(r"(https?|ftp|s3|gs):/+")
+NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".zip", ".html", ".pdf")
+"""Suffixes of files that people expect and that are not written."""
 _SVM = (".letor", ".svm", ".svmlight", ".libsvm")
 FORMATS: dict[str, Format] = {
     "preflib": Format(read_preflib, write_preflib, Rankings, (".soc", ".soi", ".toc", ".toi"), looks_like_preflib),
@@ -157,12 +164,12 @@ def _with_note(name: str, data: Any) -> Any:
 def formats_with(options: Mapping[str, Any], format: str | None) -> list[str]:
     """The formats whose readers accept the given options."""
     if format is not None:
-        one_of(format, FORMATS, "format")
+        check_format(format)
     names = list(FORMATS) if format is None else [format]
     of = {name: set(inspect.signature(FORMATS[name].read).parameters) for name in names}
     having = [name for name in names if set(options) <= of[name]]
     if having:
-        return having
+        return _of_right_kinds(having, options) if options else having
     unknown = sorted(set(options) - set().union(*of.values()))
     if not unknown:
         owners = (f"{name!r} is of {', '.join(who for who in names if name in of[who])}" for name in sorted(options))
@@ -170,8 +177,33 @@ def formats_with(options: Mapping[str, Any], format: str | None) -> list[str]:
     who = "any format" if format is None else repr(format)
     known = sorted(set().union(*of.values()) - {"source", "format"})
     raise ValueError(
-        f"the reader of {who} has no option {', '.join(map(repr, unknown))}; leave it out, or choose from {known}"
+        f"the reader of {who} has no option {', '.join(map(repr, unknown))}; leave it out, or "
+        f"choose from {as_choices(known)}"
     )
+
+
+def check_format(format: str, what: str = "format") -> str:
+    """The name of a format; for the name of a file type, the error says that it is found by itself."""
+    if f".{format.lower().lstrip('.')}" in _TABLES:
+        raise ValueError(
+            f"{what} {format!r} is a kind of file, which is found by itself; a format is what the rows are: "
+            f"{as_choices(FORMATS)}; leave it out to have that found, too"
+        )
+    return one_of(format, FORMATS, what)
+
+
+def _of_right_kinds(names: list[str], options: Mapping[str, Any]) -> list[str]:
+    """The formats whose readers take the values of the options; the error of the last if none does."""
+    found = []
+    for name in names:
+        try:
+            check_kinds(FORMATS[name].read, options, f"the reader of {name!r}")
+            found.append(name)
+        except ValueError as error:
+            wrong = error
+    if not found:
+        raise wrong
+    return found
 
 
 def _refuse_options_of_others(head: FileHead, possible: list[str]) -> None:
@@ -233,7 +265,10 @@ def _choose_table(head: FileHead, table: Table, possible: list[str]) -> tuple[st
             own = [name for name in possible if FORMATS[name].by_cells is by_cells]
             found = {name: layout for name in own if (layout := FORMATS[name].looks_like(head)) is not None}
     if len(found) == 1:
-        return found.popitem()
+        name, layout = found.popitem()
+        if name == "ballots":
+            _refuse_two_places(table, layout)
+        return name, layout
     if found:
         said = " or ".join(f'format="{name}"' for name in found)
         raise DataError(f"{table.name}: the columns {table.names} may be read in {len(found)} ways; say {said}")
@@ -247,8 +282,31 @@ def _choose_table(head: FileHead, table: Table, possible: list[str]) -> tuple[st
             )
     if (ways_on := ways_with_clicks(table.names)) is not None:
         raise DataError(f"{table.name}: the columns {table.names} {ways_on}")
+    if "battles" in possible and (votes := vote_columns(table, WORDS["tie"])) is not None:
+        raise DataError(f"{table.name}: this looks like votes; say {_as_votes(votes)}")
+    if "ratings" in possible and (rated := table.find(RATED["rating"])) and (item := table.find(RATED["item"])):
+        raise DataError(
+            f"{table.name}: columns {item!r} and {rated!r} look like ratings, but none says who rated; name it: "
+            f'format="ratings", user="..."'
+        )
     ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible)
     raise DataError(f"{table.name}: the columns {table.names} do not tell which format this is; say {ways}")
+
+
+def _as_votes(columns: tuple[str, str, str]) -> str:
+    a, b, winner = columns
+    return f'format="battles", a="{a}", b="{b}", winner="{winner}"'
+
+
+def _refuse_two_places(table: Table, layout: Any) -> None:
+    """Raise a ``DataError`` if two columns of places may be the sides of votes, with their winner in a third."""
+    if layout.layout == "places" and len(layout.main) == 2:
+        votes = vote_columns(table, WORDS["tie"], (layout.main[0], layout.main[1]))
+        if votes is not None:
+            raise DataError(
+                f"{table.name}: column {votes[2]!r} repeats {votes[0]!r} or {votes[1]!r} in every row, so these may be "
+                f'votes or ballots of two places; for votes say {_as_votes(votes)}; for ballots, layout="places"'
+            )
 
 
 def roles_in_table(head: FileHead, name: str) -> dict[str, str]:
@@ -279,12 +337,21 @@ def expand(source: Any) -> list[Any]:
         if not files:
             raise DataError(f"{path}: the folder holds no files")
         return list(files)
+    if (address := _ADDRESS.match(path)) and not os.path.exists(path):
+        url = f"{address[1]}://{path[address.end() :]}"  # a Path has only one of the two slashes
+        raise DataError(f"{url}: an address, not a file; download it first: curl -LO {shlex.quote(url)}")
     if not os.path.exists(path) and glob.has_magic(path):
         files = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
         if not files:
             raise FileNotFoundError(errno.ENOENT, "no file matches", path)
         return list(files)
     return [source]
+
+
+def check_written(target: Source) -> None:
+    """Raise a ``DataError`` if no file with the suffix of the target is ever written."""
+    if bare_suffix(target) in NOT_WRITTEN:
+        raise DataError(f"{name_of(target)}: files of {bare_suffix(target)} are not written; write .csv and open that")
 
 
 def write(data: Any, target: Source, format: str | None = None) -> None:
@@ -296,8 +363,9 @@ def write(data: Any, target: Source, format: str | None = None) -> None:
         suffix = bare_suffix(target)
         named = [name for name, record in FORMATS.items() if suffix in record.suffixes]
         # ballots before ratings, which need scores, and before the formats that lose ties or weights
+        check_written(target)
         format = next((name for name in reversed(own) if name in named), named[0] if named else own[-1])
     one_of(format, FORMATS, "format")
     if format not in own:
-        raise DataError(f"{type(data).__name__} cannot be written as {format}; choose from {own}")
+        raise DataError(f"{type(data).__name__} cannot be written as {format}; choose from {as_choices(own)}")
     FORMATS[format].write(data, target)

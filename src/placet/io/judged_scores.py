@@ -2,6 +2,7 @@
 of labels with extreme classification text.
 """
 
+import inspect
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -58,17 +59,31 @@ def read_judged(scores: Source, labels: Source, *, on_error: OnError = "raise", 
         return _read_both(scored, labelled, on_error, options)
 
 
+def _refuse_foreign(reader: Any, what: str, labels: OpenedFile, options: dict[str, Any]) -> None:
+    """Raise ``ValueError`` for an option that the reader of the labels does not have."""
+    known = inspect.signature(reader).parameters
+    foreign = [name for name in options if name not in known]
+    if foreign:
+        raise ValueError(
+            f"{name_of(labels)}: {what} are read without the option {foreign[0]!r}; leave it out (the columns of a "
+            "table can be named)"
+        )
+
+
 def _read_both(scores: OpenedFile, labels: OpenedFile, on_error: OnError, options: dict[str, Any]) -> Judged:
     run = [len(line.split()) for line in first_lines(scores.head, 1)] == [6]
     first = next(iter(first_lines(labels.head, 1)), "")
     if is_xmc(first, bare_suffix(labels)):
+        _refuse_foreign(read_xmc, "rows with labels (xmc)", labels, options)
         return judge_labels(read_label_scores(scores), read_xmc(labels, on_error=on_error, **options).Y)
     table = bare_suffix(labels) in SUFFIXES
     qrels = not table and len(first.split()) == 4 and ":" not in first
     if run and qrels:
+        _refuse_foreign(read_qrels, "TREC judgments", labels, options)
         return judge(read_trec_run(scores, on_error=on_error), read_qrels(labels, on_error=on_error, **options))
     if not run and not qrels:
         read_rows = read_features if table else read_letor
+        _refuse_foreign(read_rows, "tables of features" if table else "LETOR rows", labels, options)
         rows = read_rows(labels, on_error=on_error, **options)
         return score_rows(read_score_lines(scores), rows, source=name_of(scores))
     what, other = ("a TREC run", "qrels") if run else ("scores, one per line", "LETOR text or a table with features")

@@ -1,14 +1,21 @@
-"""Arbitrary pairwise preferences, grouped in lists: text ``list: a > b > c``, or a table of pairs."""
+"""Arbitrary pairwise preferences, grouped in lists: text ``list: a > b > c``, or a table of pairs.
+
+Stated pairs are votes of one agent.  They are ballots only if the pairs of every list are exactly those of an ordered
+partition: all pairs across its tiers, and no others.  The choice is made for the whole file, since a choice by list
+would depend on who won: of the pairs (a, b) and (b, c), a > b and c > b are a partition, a > b and b > c are not.
+"""
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any
+from itertools import combinations, permutations
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from placet.data import DataError, Rankings
-from placet.data.arrays import set_columns
+from placet.data import Comparisons, DataError, Rankings
+from placet.data.arrays import set_columns, unique_names
 from placet.data.breaking import partition
+from placet.data.errors import one_of
+from placet.data.parameters import with_checked_options
 from placet.io.ballots import is_table, parse_tiers, quoted_name
 from placet.io.files import Source, name_of, read_lines, write_lines
 from placet.io.tables.column_names import find_roles
@@ -23,6 +30,7 @@ KNOWN = {
 }
 _SHAPE = 'a line is: list: A > B (or a chain A > B > C), with quotes around names that hold one of > = # : "'
 
+PreferenceKind = Literal["auto", "votes", "ballots"]
 Edge = tuple[Any, Any, int]  # the preferred item, the other, and the line of text or row of the table
 
 
@@ -31,6 +39,7 @@ def looks_like_preferences(head: FileHead) -> dict[str, str] | None:
     return None if head.table is None else find_roles(head.table, KNOWN, head.pick(*KNOWN))
 
 
+@with_checked_options
 def read_preferences(
     source: Source | Any,
     *,
@@ -39,19 +48,27 @@ def read_preferences(
     worse: str | None = None,
     items: Sequence[Hashable] | None = None,
     separator: str | None = None,
+    kind: PreferenceKind = "auto",
     format: str | None = None,
     on_error: OnError = "raise",
-) -> Rankings:
-    """Read one ballot per list of preferences: its finest consistent ordered partition (`Rankings.from_preferences`).
+) -> Rankings | Comparisons:
+    """Read each stated pair as a vote of its list, or one ballot per list where the lists are ordered partitions.
 
-    Text has an edge or a chain on each line, ``anna: tea > milk``; lines of one list need not be adjacent.  A table has
-    columns for the list, the preferred item and the other item, given or found by the names in ``KNOWN``.  A list whose
-    preferences form a cycle is an error that shows it, or is skipped.
+    Text has an edge or a chain on each line, ``anna: tea > milk``; a chain states all its pairs, and lines of one list
+    need not be adjacent.  A table has columns for the list, the preferred item and the other item, given or found by
+    the names in ``KNOWN``.  A list whose preferences form a cycle is an error that shows it, or is skipped.
+
+    ``kind``: "votes"; "ballots", the finest ordered partition of each list, which loses the pairs within its tiers
+    (`Rankings.from_preferences`); "auto": ballots if the pairs of every list are all those across the tiers of a
+    partition, else votes.
 
     >>> import io
-    >>> read_preferences(io.StringIO("anna: tea > milk > water\\nbert: milk > tea\\nanna: tea > water")).orders()
+    >>> read_preferences(io.StringIO("anna: tea > milk > water\\nbert: milk > tea")).orders()
     [['tea', 'milk', 'water'], ['milk', 'tea']]
+    >>> read_preferences(io.StringIO("anna: tea > milk\\nanna: milk > water"))
+    Comparisons(2 pairs, 3 items, 2 votes)
     """
+    one_of(kind, get_args(PreferenceKind), "kind")
     note = "read as preferences"
     if format is not None or separator is not None or is_table(source, None):
         table = read_table(source, on_error, format, separator=separator)
@@ -72,7 +89,7 @@ def read_preferences(
     else:
         edges = _edges_of_text(source, on_error)
         problems = Problems(name_of(source), on_error, unit="list")
-    return _ballots(edges, items, problems, note)
+    return _votes_or_ballots(edges, items, problems, note, kind)
 
 
 def _edges_of_text(source: Source, on_error: OnError) -> dict[Hashable, list[Edge]]:
@@ -89,7 +106,7 @@ def _edges_of_text(source: Source, on_error: OnError) -> dict[Hashable, list[Edg
             way_out = "write what is over what; items that tie have no edge between them"
             problems.add(number, "no edge", f"{chain.strip()[:60]!r} is not a preference", way_out)
         else:
-            found = [(a[0], b[0], number) for a, b in pairwise(tiers)]
+            found = [(a[0], b[0], number) for a, b in combinations(tiers, 2)]
             edges.setdefault(name, []).extend(found)
     problems.close()
     return edges
@@ -108,11 +125,11 @@ def _split(line: str) -> tuple[str, str, str]:
     return text[1:end].replace('""', '"'), rest[:1] if rest[:1] == ":" else "", rest[1:]
 
 
-def _ballots(
-    edges: dict[Hashable, list[Edge]], items: Sequence[Hashable] | None, problems: Problems, note: str
-) -> Rankings:
-    """Ballots of the lists whose preferences contain no cycle and no unknown item."""
-    known = None if items is None else set(items)
+def _votes_or_ballots(
+    edges: dict[Hashable, list[Edge]], items: Sequence[Hashable] | None, problems: Problems, note: str, kind: str
+) -> Rankings | Comparisons:
+    """The lists whose preferences contain no cycle and no unknown item, as votes or ballots."""
+    known = None if items is None else set(unique_names(items, "item"))
     orders: list[list[tuple[Hashable, ...]]] = []
     lists: list[Hashable] = []
     for who, own in edges.items():
@@ -135,17 +152,48 @@ def _ballots(
     problems.close()
     if not orders:
         raise DataError(f"{problems.name}: no preferences; {_SHAPE}")
+    exact = sum(_is_partition(edges[who], order) for who, order in zip(lists, orders))
+    if kind == "votes" or (kind == "auto" and exact < len(orders)):
+        said = f"; {exact} of {len(lists)} lists are ordered partitions" if kind == "auto" else ""
+        return _votes(edges, lists, items, (note, f"every stated preference is a vote of its list{said}"))
     found = Rankings.from_orders(orders, items=items, agent=lists)
     coarse = sum(len(order) == 1 for order in orders)
-    notes: tuple[str, ...] = (note,)
+    said = "the preferences of every list are an ordered partition, so they are ballots"
+    notes: tuple[str, ...] = (note, said) if kind == "auto" else (note,)
     if coarse:
         notes += (f"{coarse} of {len(orders)} lists separate no two groups of items, so they carry no information",)
     set_columns(found, notes=notes)
     return found
 
 
+def _is_partition(own: list[Edge], order: list[tuple[Hashable, ...]]) -> bool:
+    """Whether the stated pairs are all pairs across the tiers."""
+    stated = {(a, b) for a, b, _ in own}
+    across = sum(len(upper) * len(lower) for upper, lower in combinations(order, 2))
+    return (
+        len(order) > 1
+        and len(stated) == across
+        and not any(p in stated for tier in order for p in permutations(tier, 2))
+    )
+
+
+def _votes(
+    edges: dict[Hashable, list[Edge]],
+    lists: list[Hashable],
+    items: Sequence[Hashable] | None,
+    notes: tuple[str, ...],
+) -> Comparisons:
+    """A vote for each pair that a list states, however often it states it."""
+    rows = [(who, a, b) for who in lists for a, b in dict.fromkeys((a, b) for a, b, _ in edges[who])]
+    agent, better, worse = map(list, zip(*rows))
+    names = list(dict.fromkeys(name for _, a, b in rows for name in (a, b))) if items is None else items
+    found = Comparisons.from_battles(better, worse, ["a"] * len(rows), agent=agent, items=names)
+    set_columns(found, notes=notes)
+    return found
+
+
 def write_preferences(rankings: Rankings, target: Source, *, format: str | None = None) -> None:
-    """Write each item over those of the next tier, as text or as a table; ballots of one tier are an error.
+    """Write each item over those of all later tiers, as text or as a table; ballots of one tier are an error.
 
     Read back with ``items=rankings.items``, the ballots are equal if weights are 1 and names are text.
     """
@@ -169,5 +217,5 @@ def _edges_of_ballots(rankings: Rankings, lists: list[Hashable]) -> Iterator[tup
     for who, ballot in zip(lists, rankings):
         if len(ballot) < 2:
             raise DataError(f"ballot {who!r} has {len(ballot)} tiers, so no item is over another; leave it out")
-        for upper, lower in pairwise(ballot):
+        for upper, lower in combinations(ballot, 2):
             yield from ((who, a, b) for a in upper for b in lower)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import first_repeat
+from placet.data.parameters import with_checked_options
 from placet.data.rankings import Unlisted
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
 from placet.io.tables.tables import FileHead
@@ -28,6 +29,7 @@ def looks_like_preflib(head: FileHead) -> str | None:
     return TEXT if _ALTERNATIVES.search(head.text) else None
 
 
+@with_checked_options
 def read_preflib(source: Source, *, unlisted: Unlisted = "absent", on_error: OnError = "raise") -> Rankings:
     """Read the ballots of a PrefLib file, with the count of each order as its weight; items are in header order.
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError, Rankings
+from placet.data.parameters import with_checked_options
 from placet.io.files import NamedBytes, OpenedFile, Source, bare_suffix, first_lines, opened
 from placet.io.tables.ballot_controls import RowControls, columns_of, find_controls
 from placet.io.tables.cells import repeated_pairs
@@ -38,6 +39,7 @@ def looks_like_ratings(head: FileHead) -> dict[str, str] | str | None:
     return TEXT if tabs or head.first.count("::") in (2, 3) else None
 
 
+@with_checked_options
 def read_ratings(
     source: Source | Any,
     *,

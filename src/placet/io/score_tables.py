@@ -7,6 +7,7 @@ import numpy as np
 
 from placet.data import DataError
 from placet.data.arrays import Floats
+from placet.data.parameters import with_checked_options
 from placet.data.scores import Scores
 from placet.io.files import Source
 from placet.io.tables.cells import as_number
@@ -87,6 +88,7 @@ def _find_wide(
     return ScoreColumns(item, tasks=tuple(own))
 
 
+@with_checked_options
 def read_scores(
     source: Source | Any,
     *,

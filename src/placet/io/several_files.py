@@ -64,7 +64,11 @@ def _refuse_other_kind(first: Path, data: Any, path: Path, other: Any) -> None:
     if type(other) not in KINDS:
         raise DataError(f"{path}: {kind_of(other)} cannot be read together with other files; read the file alone")
     if type(other) is not type(data):
-        raise DataError(f"{first} holds {kind_of(data)} and {path} {kind_of(other)}; read them separately")
+        joined = f"{first.stem}={first} {path.stem}={path} --target {first.stem}"
+        raise DataError(
+            f"{first} holds {kind_of(data)} and {path} {kind_of(other)}; "
+            f"as sources of one fit: placet aggregate {joined}"
+        )
 
 
 def _concat(files: Sequence[Path], parts: list[Any]) -> Any:

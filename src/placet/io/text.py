@@ -96,7 +96,8 @@ class Problems:
     listed: list[tuple[int, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        one_of(self.on_error, get_args(OnError), "on_error")
+        if self.on_error != "raise":
+            one_of(self.on_error, get_args(OnError), "on_error")
 
     def add(self, place: int, kind: str | None, text: str, way_out: str, count: int = 1) -> None:
         """Record ``count`` bad lines of a ``kind`` (default: the ``text`` before the value that it quotes), the first

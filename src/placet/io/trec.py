@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import encode, frozen, offsets_from_sizes
+from placet.data.parameters import with_checked_options
 from placet.io.files import Source, name_of, read_lines, write_lines
 from placet.io.tables.tables import FileHead
 from placet.io.text import TEXT, OnError, Problems, format_number, parse_decimal, quote
@@ -23,6 +24,7 @@ def looks_like_trec_run(head: FileHead) -> str | None:
     return TEXT if len(fields) == 6 and parse_decimal(fields[4]) is not None else None
 
 
+@with_checked_options
 def read_trec_run(source: Source, *, on_error: OnError = "raise") -> Rankings:
     """Read one ballot per topic and run: instance = topic, agent = tag, items = documents, by descending score.
 
@@ -146,6 +148,7 @@ def looks_like_qrels(head: FileHead) -> str | None:
     return None if "\t" in head.first and all(parse_decimal(field) is not None for field in fields) else TEXT
 
 
+@with_checked_options
 def read_qrels(source: Source, *, subtopics: Literal["auto"] | bool = "auto", on_error: OnError = "raise") -> Qrels:
     """Read relevance judgments; grades are any finite numbers, and negative ones stay negative.
 

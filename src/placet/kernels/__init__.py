@@ -92,22 +92,51 @@ def modules_on_use(package: str) -> Callable[[str], Any]:
 __getattr__ = modules_on_use(__name__)
 
 
+FEW_ROWS = 12
+"""Number of rows up to which `for_rows` takes plain Python: about 10 microseconds a row, and no import of Numba."""
+
+
+def for_rows(module: Any, rows: int) -> Any:
+    """The kernels of a module for this many rows: as plain Python for few, else compiled.
+
+    The number of rows alone decides, as plain Python has no fused multiply-add, so that the last digits may differ.
+    """
+    return interpreted(module.__name__.removeprefix(f"{__name__}.")) if rows <= FEW_ROWS else module
+
+
 @cache
 def interpreted(name: str) -> SimpleNamespace:
-    """Load a kernel module that imports no other kernel module as plain Python functions.
+    """Load a kernel module, and those that it imports, as plain Python functions.
 
-    For inputs so small that plain Python finishes before Numba is imported (0.4 CPU seconds, plus seconds for each
-    kernel that must be compiled).  The source is the same, so there is only one version to maintain.
+    For inputs so small that plain Python finishes before Numba is imported (0.4 CPU seconds, 0.2 more for the first
+    kernel, and seconds for each kernel that must be compiled).  The source is the same, so there is only one version to
+    maintain.
     """
     full = f"{__name__}.{name}"
     spec = find_spec(full)
     if spec is None or spec.loader is None:
         raise ModuleNotFoundError(f"there is no module of kernels {name!r}")
-    plain = SimpleNamespace(jit=lambda **options: lambda function: function)
 
     def import_plain(module: str, *rest: Any) -> Any:
-        return plain if module == f"{__name__}.jit" else builtins.__import__(module, *rest)
+        if module in _PLAIN:
+            return _PLAIN[module]
+        if module.startswith(f"{__name__}."):
+            return interpreted(module.removeprefix(f"{__name__}."))
+        return builtins.__import__(module, *rest)
 
     space: dict[str, Any] = {"__name__": full, "__builtins__": {**vars(builtins), "__import__": import_plain}}
     exec(spec.loader.get_code(full), space)  # type: ignore[attr-defined]
     return SimpleNamespace(**space)
+
+
+def _leave(*functions: Any, **options: Any) -> Any:
+    """A decorator, with or without options, that leaves functions as they are."""
+    return functions[0] if functions else _leave
+
+
+_PLAIN = {
+    f"{__name__}.jit": SimpleNamespace(jit=_leave),
+    "numba": SimpleNamespace(njit=_leave, config=SimpleNamespace(DISABLE_JIT=True), types=None),
+    "numba.extending": SimpleNamespace(intrinsic=_leave),
+}
+"""Stand-ins for what kernel modules import to be compiled."""

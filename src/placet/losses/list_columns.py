@@ -14,6 +14,10 @@ FAR = 2.0**16
 """Scores beyond this that are close to each other are moved near 0, as sums of exponentials lose digits out there."""
 
 
+NO_ROWS: Floats = np.zeros(0)
+NO_ROWS.flags.writeable = False
+
+
 class ListColumns(NamedTuple):
     """Lists as kernels expect them: contiguous, float64 (``offsets`` int64), read-only, by descending grade."""
 

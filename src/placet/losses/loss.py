@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Lists
 from placet.data.arrays import Floats, Ints, descending_order
-from placet.data.errors import one_of
+from placet.data.engines.memory import refuse_beyond_memory
+from placet.data.errors import as_choices, one_of
 from placet.data.gains import GainError
-from placet.data.memory import refuse_beyond_memory
 from placet.data.parameters import check_parameters
 from placet.kernels import ranges
 from placet.losses.list_columns import (
     FAR,
+    NO_ROWS,
     ListColumns,
     checked_lists,
     cut_into_ranges,
@@ -31,8 +32,6 @@ from placet.threads import get_threads, map_ordered
 Kernel = Callable[..., None]
 Law = Literal["order", "pairs", "partition"]
 Second = Literal["curvature", "hvp"]
-
-_NO_ROWS = read_only(np.zeros(0))
 
 TRAINING_TOLERANCE = 1e-4
 """Tolerance of the integrals of a loss in training, unless the fit itself requires a smaller one."""
@@ -78,6 +77,9 @@ class Loss:
     law : str or None
         Model of which the loss is the negative log likelihood: "order" (Plackett-Luce orders with weights e^s),
         "pairs" (outcomes of pairs), "partition" (ordered partitions only); None if it is not a likelihood.
+    potential : "sums", "means" or None
+        In a likelihood of tiers drawn one after the other: a tier has the weight of the mean of e^s over its rows
+        ("sums"; its orders without ties are those of Plackett-Luce), or of e^(mean of s) ("means").
     shift_invariant : bool
         Adding a constant to a list's scores does not change the loss.
     scale_invariant : bool
@@ -109,6 +111,7 @@ class Loss:
     learned: Mapping[str, float] = field(default_factory=dict)
     scaling: tuple[str, ...] = ()
     law: Law | None = None
+    potential: Literal["sums", "means"] | None = None
     shift_invariant: bool = True
     scale_invariant: bool = False
     samples: bool = False
@@ -416,7 +419,7 @@ class Bound:
 
     def _places(self, plan: Plan) -> tuple[Floats, ...]:
         """The scores that determine the places, for losses that reweight."""
-        return (_NO_ROWS if self._held is None else self._forward(plan, self._held),)
+        return (NO_ROWS if self._held is None else self._forward(plan, self._held),)
 
     def _forward(self, plan: Plan, column: Floats) -> Floats:
         """Convert a checked column to the kernels' row order, read-only as `read_only` makes it."""
@@ -479,5 +482,7 @@ def needs(loss: str, *what: str, who: str) -> Loss:
     for need in what:
         if lacks[need](record):
             able = [name for name, other in LOSSES.items() if not any(lacks[w](other) for w in what)]
-            raise ValueError(f"{who} needs a loss with {need}, which {loss!r} does not offer; choose from {able}")
+            raise ValueError(
+                f"{who} needs a loss with {need}, which {loss!r} does not offer; choose from {as_choices(able)}"
+            )
     return record

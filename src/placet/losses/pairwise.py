@@ -39,34 +39,38 @@ def tie_of_log_theta(t: float) -> tuple[float, float, float]:
 class PairModel:
     """A model of a single pair: kernels that take the differences d and t, a transform of the tie parameter.
 
-    ``costs``: negative log probabilities of a win, a loss and a tie.  ``slopes``: derivatives of the negative log
-    likelihood of counts, which is convex in (d, t).  ``inner(tie)`` returns t, and ``outer(t)`` the tie parameter with
-    its first and second derivatives.  ``reference``: where the model was first published.
+    ``name``: that of its kernels (`kernel`).  ``inner(tie)`` returns t, and ``outer(t)`` the tie parameter with its
+    first and second derivatives.  ``reference``: where the model was first published.
     """
 
-    costs: Kernel
-    slopes: Kernel
+    name: str
     reference: str
     inner: Callable[[float], float] = lambda tie: tie
     outer: Callable[[float], tuple[float, float, float]] = lambda t: (t, 1.0, 0.0)
 
+    def kernel(self, what: str) -> Kernel:
+        """One of its kernels.
+
+        "costs": negative log probabilities of a win, a loss and a tie.  "slopes": derivatives of the negative log
+        likelihood of counts, which is convex in (d, t).  "sums": these at the scores, and their sums by item.
+        """
+        found: Kernel = getattr(kernels, f"{self.name}_{what}")
+        return found
+
 
 PAIR_MODELS: dict[str, PairModel] = {
     "bradley-terry": PairModel(
-        kernels.bradley_terry_costs,
-        kernels.bradley_terry_slopes,
+        "bradley_terry",
         "Bradley and Terry, Rank analysis of incomplete block designs, Biometrika 1952",
     ),
     "rao-kupper": PairModel(
-        kernels.rao_kupper_costs,
-        kernels.rao_kupper_slopes,
+        "rao_kupper",
         "Rao and Kupper, Ties in paired-comparison experiments, JASA 1967",
         log_theta,
         tie_of_log_theta,
     ),
     "davidson": PairModel(
-        kernels.davidson_costs,
-        kernels.davidson_slopes,
+        "davidson",
         "Davidson, On extending the Bradley-Terry model to accommodate ties, JASA 1970",
     ),
 }
@@ -81,7 +85,7 @@ def outcome_costs(d: ArrayLike, model: str, tie: float = -math.inf) -> tuple[Flo
     chosen = PAIR_MODELS[one_of(model, PAIR_MODELS, "model") if tie > -math.inf else "bradley-terry"]
     d = np.asarray(d, dtype=np.float64)
     win, loss, tied = np.empty((3, d.size))
-    chosen.costs(read_only(d.ravel()), chosen.inner(float(tie)), win, loss, tied)
+    chosen.kernel("costs")(read_only(d.ravel()), chosen.inner(float(tie)), win, loss, tied)
     return win.reshape(d.shape), loss.reshape(d.shape), tied.reshape(d.shape)
 
 

@@ -14,7 +14,7 @@ from placet.data.gains import Curve, check_curves
 from placet.kernels.losses import partition
 from placet.kernels.losses import plackett_luce as kernels
 from placet.losses.bregman import dcg_shares
-from placet.losses.list_columns import ListColumns, read_only
+from placet.losses.list_columns import NO_ROWS, ListColumns, read_only
 from placet.losses.loss import Plan
 
 _ALL_ROWS = np.iinfo(np.int64).max
@@ -92,12 +92,11 @@ def pl_lower_bound(lists: ListColumns) -> Plan:
 
 
 _NO_VALUES = np.empty(0)
-_NO_VECTOR = read_only(np.empty(0))
 
 
 def _partition(s: Floats, grade: Floats, offsets: Ints, weight: Floats, values: Floats, *more: Any) -> None:
     grad, *args = more
-    partition.partition(s, grade, offsets, weight, values, grad, _NO_VECTOR, *args)
+    partition.partition(s, grade, offsets, weight, values, grad, NO_ROWS, *args)
 
 
 def _partition_hvp(s: Floats, grade: Floats, offsets: Ints, weight: Floats, out: Floats, *more: Any) -> None:

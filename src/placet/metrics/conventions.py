@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from placet.data.errors import as_choices
+
 
 @dataclass(frozen=True)
 class Convention:
@@ -41,7 +43,7 @@ def convention(compat: str | None, metric: str) -> Convention:
     if compat is None:
         return OURS
     if compat not in CONVENTIONS:
-        raise ValueError(f"compat {compat!r} is unknown; choose from {list(CONVENTIONS)} or None")
+        raise ValueError(f"compat {compat!r} is unknown; choose from {as_choices(CONVENTIONS)} or None")
     found = CONVENTIONS[compat]
     if metric not in found.defines:
         raise ValueError(f"compat {compat!r} does not define {metric}; it defines {list(found.defines)}")

@@ -10,8 +10,8 @@ import numpy as np
 
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, table
+from placet.data.engines.memory import refuse_table
 from placet.data.errors import one_of
-from placet.data.memory import refuse_table
 
 ROUNDS = 200
 """Bootstrap rounds in `describe_agreement`."""
@@ -74,7 +74,8 @@ def krippendorff_alpha(
     n = len(counts)
     draws = [_alpha(counts, values, level, rng.multinomial(n, np.full(n, 1 / n))) for _ in range(bootstrap)]
     tail = (1 - confidence) / 2
-    low, high = np.nanquantile(draws, [tail, 1 - tail])
+    known = [draw for draw in draws if draw == draw]
+    low, high = np.quantile(known, [tail, 1 - tail]) if known else (np.nan, np.nan)
     return Agreement(value, float(low), float(high))
 
 

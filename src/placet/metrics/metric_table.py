@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from placet.data import Parts, Queries
 from placet.data.arrays import Floats
+from placet.data.errors import as_choices
 from placet.data.gains import DISCOUNTS, GAINS
 from placet.metrics.conventions import CONVENTIONS
 from placet.metrics.order_agreement import footrule, kendall_tau, rbo, spearman_rho
@@ -108,7 +109,8 @@ def metric(spec: str | Metric) -> Metric:
     name = ALIASES.get(name, name)
     if name not in METRICS:
         raise ValueError(
-            f"metric {parts[1]!r} is unknown; choose from {list(METRICS)} or the short forms {list(ALIASES)}"
+            f"metric {parts[1]!r} is unknown; choose from {as_choices(METRICS)} "
+            f"or the short forms {as_choices(ALIASES)}"
         )
     accepted = inspect.signature(METRICS[name]).parameters
     k = _depth(spec, parts[2])

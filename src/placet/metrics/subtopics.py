@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data.arrays import Floats, refuse_masked_or_complex
+from placet.data.engines.memory import refuse_dense
 from placet.data.gains import discounts
-from placet.data.memory import refuse_dense
 from placet.metrics.ranking import Ranking, checked_depth, rank
 from placet.metrics.relevance import RowScores, cascaded_sum, discounted_sum, per_list_total, ratio
 

@@ -28,7 +28,7 @@ from sklearn.base import clone
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, table
 from placet.data.clicks import Clicks
-from placet.data.memory import refuse_table
+from placet.data.engines.memory import refuse_table
 from placet.losses import Bound
 from placet.optim import lbfgs
 from placet.rank.linear.linear_ranker import LinearRanker

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from placet.data import DataError, Parts, Queries
 from placet.data.arrays import Floats, Ints, is_sparse
-from placet.data.memory import refuse_beyond_memory
+from placet.data.engines.memory import refuse_beyond_memory
 from placet.data.parts import OnePart
 from placet.kernels.rank import feature_products as kernels
 from placet.threads import sum_over_rows

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints, numbers, offsets_from_sizes
-from placet.data.memory import refuse_table
+from placet.data.engines.memory import refuse_table
 from placet.io import Judged, MultiLabel, judge_labels
 from placet.kernels.rank import label_order as kernels
 from placet.metrics import metric as metric_of
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 SCORES_AT_ONCE = 1 << 22  # scores in memory during prediction: 16 MB
 CELLS_AT_ONCE = 1 << 18  # block of the table in training: a megabyte, which stays in a core's cache between operations
 FEWER = "give fewer documents at a time, or ask for their best labels (top)"
+MORE_RATES = 2  # learning rates tried beyond those given, if the best is the first or the last of three or more
 LARGE = 100_000  # documents from which a tenth is enough for validation
 
 
@@ -66,7 +67,8 @@ class LabelRanker(Ranker):
     hidden : int or sequence of int
         Widths of the hidden layers; () is a linear network.
     learning_rate : float or sequence of float
-        Learning rate of Adam; of several, the best on validation is kept.
+        Learning rate of Adam; of several, the best on validation is kept.  If the best of three or more is the smallest
+        or the largest, up to two beyond it are tried.
     l2 : float
         Penalty on the weights.
     batch : int
@@ -77,7 +79,7 @@ class LabelRanker(Ranker):
         Stop after this many epochs without a better ``metric``; the best epoch is kept.
     validation : float, optional
         Fraction of the documents to hold out if ``fit`` has no validation set; by default a quarter, or a tenth of
-        100,000 and more.
+        100,000 and more.  With the best rate and number of epochs, the network is then fitted to all documents.
     metric : str
         Validation metric.
     negatives : int, optional
@@ -164,10 +166,17 @@ class LabelRanker(Ranker):
         self.label_counts_ = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
         self.sizes_ = np.array([data.X.shape[1], *widths(self.hidden), data.Y.shape[1]])
         best, tried = self._search(train[np.flatnonzero(useful)], held_out)
-        training = best.state
+        training = final = best.state
         neural.refuse_diverged(training)
-        self.weights_, self.learned_ = training.weights, training.learned
-        about = {"interrupted": best.interrupted, "tried": tried, "left_out": int((~useful).sum())}
+        interrupted, left_out = best.interrupted, int((~useful).sum())
+        if valid is None and not interrupted:
+            every = data.useful()
+            again = self._train(data[np.flatnonzero(every)], None, training.learning_rate, training.best.best_step)
+            interrupted = again.best.interrupted
+            if not (interrupted or again.diverged):
+                final, left_out = again, int((~every).sum())
+        self.weights_, self.learned_ = final.weights, final.learned
+        about = {"interrupted": interrupted, "tried": tried, "left_out": left_out, "refitted": final is not training}
         self.fit_summary_ = training.summary() | about
 
     def top(self, X: Any, k: int = 5) -> "Top":
@@ -273,23 +282,39 @@ class LabelRanker(Ranker):
         return self.validation if self.validation is not None else 0.1 if n >= LARGE else 0.25
 
     def _search(self, train: Documents, valid: Documents) -> tuple[Best[Training], dict[str, float | None]]:
-        """The best training over the learning rates, from the same initial weights, and the validation of each."""
+        """The best training over the learning rates, from the same initial weights, and the validation of each.
+
+        If the best of three or more is the smallest or the largest, up to MORE_RATES beyond it are tried.
+        """
         best: Best[Training] = Best(
             lambda training: -np.inf if training.best.quality is None else training.best.quality
         )
         tried: dict[str, float | None] = {}
-        done, steps = 0, self.epochs * len(self._rates())
+        done, waiting = 0, list(self._rates())
         with best:
-            for rate in self._rates():
-                training = self._train(train, valid, rate, done, steps)
+            while waiting:
+                rate, most = waiting.pop(0), self.epochs * (len(tried) + 1 + len(waiting))
+                training = self._train(train, valid, rate, self.epochs, done, most)
                 done += training.best.steps
                 tried[f"{rate:g}"] = training.best.quality
                 best.consider(training)
                 if training.best.interrupted:
                     raise KeyboardInterrupt
+                waiting = waiting or self._rates_beyond(best.state.learning_rate, [float(name) for name in tried])
         return best, tried
 
-    def _train(self, train: Documents, valid: Documents, rate: float, done: int, steps: int) -> Training:
+    def _rates_beyond(self, chosen: float, tried: Sequence[float]) -> list[float]:
+        """The next rate beyond the end of those tried, if the best one is there; else none."""
+        given, rates = self._rates(), sorted(tried)
+        if len(given) < 3 or len(tried) >= len(given) + MORE_RATES:
+            return []
+        below, above = rates[0] ** 2 / rates[1], rates[-1] ** 2 / rates[-2]
+        return [below] if chosen <= rates[0] * (1 + 1e-9) else [above] if chosen >= rates[-1] * (1 - 1e-9) else []
+
+    def _train(
+        self, train: Documents, valid: Documents | None, rate: float, epochs: int, done: int = 0, steps: int = 0
+    ) -> Training:
+        """Train from the first weights; without a validation set, for all ``epochs``."""
         rng = np.random.default_rng(self.random_state)
         sizes = self.sizes_.tolist()
         criterion = Criterion(self.loss, self.loss_params, rng)
@@ -298,6 +323,7 @@ class LabelRanker(Ranker):
         propensity = self.propensity()
 
         def judge(weights: Weights) -> float:
+            assert valid is not None
             found = best_labels(layers(weights, sizes), valid.X, depth)
             return means_over_documents([metric], found.judge(valid.Y), propensity)[0]
 
@@ -312,8 +338,9 @@ class LabelRanker(Ranker):
 
         return neural.descend(
             first_weights(sizes, rng), sizes, criterion, objective, epoch,
-            learning_rate=rate, l2=self.l2, epochs=self.epochs, patience=self.patience, judge=judge,
-            tell=lambda step, value: self._report_progress(done + step, steps, value),
+            learning_rate=rate, l2=self.l2, epochs=epochs, patience=self.patience,
+            judge=None if valid is None else judge,
+            tell=lambda step, value: self._report_progress(done + step, steps or epochs, value),
             sparse=self.negatives is not None,
         )  # fmt: skip
 

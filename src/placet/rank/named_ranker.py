@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from placet.data.errors import as_choices
 from placet.data.parameters import check_parameters, parse_value
 from placet.rank.monotone import directions_from_text
 from placet.rank.ranker import Ranker, load, ranker_class
@@ -14,7 +15,7 @@ def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], random
     defaults = kind().get_params(deep=False)
     unknown = sorted(set(given) - set(defaults))
     if unknown:
-        raise ValueError(f"--param {unknown[0]} is unknown to {kind.__name__}; choose from {sorted(defaults)}")
+        raise ValueError(f"--param {unknown[0]} is unknown to {kind.__name__}; choose from {as_choices(defaults)}")
     for option, value in (("loss", loss), ("metric", metric)):
         if value and option not in defaults:
             raise ValueError(f"--{option} {value}: {kind.__name__} has none to choose")

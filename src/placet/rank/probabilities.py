@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists
-from placet.data.arrays import Floats, frozen
-from placet.data.memory import refuse_table
+from placet.data.arrays import Floats, Ints, frozen
+from placet.data.engines.memory import refuse_table
 from placet.kernels.losses import softmax
 from placet.kernels.rank import rank_distribution as kernels
 from placet.losses import LOSSES, Bound
 from placet.losses.pairwise import PAIR_MODELS, outcome_costs, outcome_probabilities
+from placet.rank.tier_probabilities import first_shares, pair_outcomes, refuse_stages, stage_potential
 
 
 def refuse_unless_order(loss: str) -> None:
@@ -44,8 +45,22 @@ def _losses_with(*laws: str) -> list[str]:
     return [name for name, record in LOSSES.items() if record.law in laws]
 
 
+def refuse_unless_first(loss: str) -> None:
+    """Raise a ``ValueError`` unless the loss defines the probability of being first."""
+    if stage_potential(loss) is None:
+        refuse_unless_order(loss)
+
+
+def first_probability(s: Floats, offsets: NDArray[np.int64], loss: str, params: Mapping[str, Any]) -> Floats:
+    """The probability that each row comes first in its list: `top1`, or where rows tie, `first_shares`."""
+    if stage_potential(loss) is None:
+        return top1(s, offsets)
+    refuse_stages(loss, params)
+    return first_shares(s, offsets, loss)
+
+
 def top1(s: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Softmax of the scores of each list: the probability that each row comes first.
+    """Softmax of the scores of each list: the probability that each row comes first in an order without ties.
 
     >>> top1(np.array([0.0, 0.0, 1000.0, 0.0]), np.array([0, 2, 4])).round(6)
     array([0.5, 0.5, 1. , 0. ])
@@ -70,25 +85,55 @@ def probability_above(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> F
     return outcome_probabilities(gap, model, params.get("tie", 0.0))[0]
 
 
-def probability_above_unless_tied(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:
-    """P(i above j | not tied)."""
-    one, other = probability_above(gap, loss, params), probability_above(-np.asarray(gap), loss, params)
-    return one / (one + other)
+def pair_probabilities(s: Floats, i: Ints, j: Ints, loss: str, params: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """P(row i above row j) and P(below) in the list of scores ``s``; they depend on other rows only if tiers do."""
+    if stage_potential(loss) is not None:
+        refuse_stages(loss, params)
+        return pair_outcomes(s, i, j)
+    gap = s[i] - s[j]
+    return probability_above(gap, loss, params), probability_above(-gap, loss, params)
+
+
+def above_in_lists(
+    s: Floats, which: Ints | None, i: ArrayLike, j: ArrayLike, loss: str, params: Mapping[str, Any]
+) -> Floats:
+    """P(row i above row j) within their list; ``which`` (rows,) numbers the lists, None if each row of s is one."""
+    one, other = np.broadcast_arrays(np.asarray(i), np.asarray(j))
+    if which is None:
+        columns = [pair_probabilities(row, one.ravel(), other.ravel(), loss, params)[0] for row in s]
+        return np.array(columns).reshape(len(s), *one.shape)
+    out, shape = np.empty(one.size), one.shape
+    one, other = np.arange(len(s))[one.ravel()], np.arange(len(s))[other.ravel()]
+    apart = np.flatnonzero(which[one] != which[other])
+    if len(apart):
+        raise ValueError(
+            f"rows {one[apart[0]]} and {other[apart[0]]} are in different lists ({len(apart)} such pairs); loss "
+            f"{loss!r} gives probabilities within a list"
+        )
+    for number in np.unique(which[one]):
+        rows, asked = np.flatnonzero(which == number), np.flatnonzero(which[one] == number)
+        at = np.searchsorted(rows, one[asked]), np.searchsorted(rows, other[asked])
+        out[asked] = pair_probabilities(s[rows], *at, loss, params)[0]
+    return out.reshape(shape)[()]
 
 
 def refuse_unless_tiers(loss: str) -> None:
     """Raise a ``ValueError`` unless the loss defines a probability of ties."""
-    if loss not in _TIERS:
-        raise ValueError(f"loss {loss!r} gives no probability of ties; fit with one of {list(_TIERS)} for that")
+    if loss in _TIERS:
+        return
+    if stage_potential(loss) is not None:
+        raise ValueError(
+            f"loss {loss!r} gives no useful tiers: its most probable partition puts almost every row in a tier of "
+            f"its own, whatever the sizes of tiers in the training data; fit with one of {list(_TIERS)} for that"
+        )
+    raise ValueError(f"loss {loss!r} gives no probability of ties; fit with one of {list(_TIERS)} for that")
 
 
 def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> NDArray[np.int64]:
     """Tier (rows,) of each row of one list, 0 the best, in the most probable partition consistent with the scores.
 
     Rows in descending order of score are split by dynamic programming; equal scores share a tier.  The probability is
-    the product over tiers X of P(X | remaining rows) for PMOP, over pairs of P(above) or P(tied) for Rao-Kupper and
-    Davidson.  Under PMOP a partition that puts a higher score below a lower one can be slightly more probable, but is
-    never returned.  O(rows^2), for "pmop-exact" O(rows^4).
+    the product over pairs of P(above) or P(tied), for Rao-Kupper and Davidson.  O(rows^2).
 
     >>> most_probable_tiers([3.0, 0.0, 2.9], "davidson", {"tie": 1.0})
     array([0, 1, 0])
@@ -97,7 +142,7 @@ def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> N
     order = np.argsort(-s, kind="stable")
     n, t = len(s), s[order]
     refuse_table(n, n + 1, "a table of first and last rows of a tier", "take the first rows of the list", 6.0)
-    gain = _TIERS[loss](t, loss, params)  # (n, n + 1): log gain of the tier of sorted rows a..b - 1
+    gain = _pair_gains(t, loss, params)  # (n, n + 1): log gain of the tier of sorted rows a..b - 1
     best, cut = np.full(n + 1, -np.inf), np.zeros(n, np.int64)
     best[n] = 0.0
     joined = np.append(t[1:] == t[:-1], False)
@@ -113,20 +158,6 @@ def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> N
     return tier
 
 
-def _stage_gains(t: Floats, loss: str, params: Mapping[str, Any]) -> Floats:
-    """log P(first tier is rows a..b - 1 | rows a.. remain) under the PMOP models."""
-    n = len(t)
-    rows = np.concatenate([np.arange(a, n) for a in range(n)]) if n else np.zeros(0, np.int64)
-    offsets = np.append(0, np.cumsum(np.arange(n, 0, -1)))
-    whole = LOSSES[loss].per_list(t[rows], Lists(np.zeros(len(rows)), offsets))  # -log P(all of them form one tier)
-    out = np.full((n, n + 1), -np.inf)
-    for a in range(n):
-        size = np.arange(1, n - a + 1)
-        own = np.logaddexp.accumulate(t[a:]) - np.log(size) if loss == "pmop-fd" else np.cumsum(t[a:]) / size
-        out[a, a + 1 :] = own - own[-1] - whole[a]
-    return out
-
-
 def _pair_gains(t: Floats, loss: str, params: Mapping[str, Any]) -> Floats:
     """Sum over pairs of rows a..b - 1 of log P(tied) - log P(in this order): the gain from tying them."""
     n = len(t)
@@ -137,7 +168,7 @@ def _pair_gains(t: Floats, loss: str, params: Mapping[str, Any]) -> Floats:
     return inside
 
 
-_TIERS = {"pmop-fd": _stage_gains, "pmop-exact": _stage_gains, "rao-kupper": _pair_gains, "davidson": _pair_gains}
+_TIERS = {name: record for name, record in LOSSES.items() if record.law == "pairs" and "tie" in record.learned}
 
 
 def _one_list(s: ArrayLike) -> Floats:
@@ -194,7 +225,8 @@ class Calibration:
 
 
 def calibration(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any], *, bins: int = 10) -> Calibration:
-    """Compare P(i above j | not tied) >= 1/2 with how often grade i > grade j.  O(rows^2) per list.
+    """Compare P(i above j | not tied) >= 1/2 with how often grade i > grade j.  O(rows^2) per list; O(nodes rows^3)
+    where rows are drawn in tiers.
 
     Queries count by their weight; pairs of equal grades are left out; bins are equal parts of [1/2, 1].
     """
@@ -210,7 +242,8 @@ def calibration(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any], *
         if not len(i):
             continue
         gap = s[a:b][i] - s[a:b][j]
-        p = probability_above_unless_tied(np.abs(gap), loss, params)
+        above, below = pair_probabilities(s[a:b], i, j, loss, params)
+        p = np.maximum(above, below) / (above + below)
         right = np.where(gap == 0, 0.5, gap > 0)
         which = np.minimum(((p - 0.5) * 2 * bins).astype(np.int64), bins - 1)
         for row, values in zip(sums, (p, right, np.ones(len(p)))):
@@ -223,7 +256,8 @@ def calibration(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any], *
     even = Lists(grade, offsets, np.divide(weight, per_query, out=np.zeros(len(weight)), where=per_query > 0))
     error = float(share @ np.abs(observed - predicted))
     n_queries = int((per_query > 0).sum())
-    return Calibration(predicted, observed, share, int(per_query.sum()), n_queries, error, best_slope(s, even))
+    slope = best_slope(s, even) if stage_potential(loss) is None else best_tier_slope(s, even, loss, params)
+    return Calibration(predicted, observed, share, int(per_query.sum()), n_queries, error, slope)
 
 
 def best_slope(s: Floats, lists: Lists) -> float:
@@ -245,3 +279,27 @@ def best_slope(s: Floats, lists: Lists) -> float:
     if rise(low) >= 0.0:
         return 0.0
     return float(np.exp(brentq(rise, low, high, xtol=1e-6))) if rise(high) > 0.0 else float("inf")
+
+
+def best_tier_slope(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any]) -> float:
+    """As `best_slope`, by the probabilities of pairs given that they are not tied; the factor to within 1%.
+
+    Infinite or 0 beyond factors of 30.
+    """
+    from scipy.optimize import minimize_scalar
+
+    grade, offsets, weight = np.asarray(lists.grade), np.asarray(lists.offsets), np.asarray(lists.weight)
+    bounds = list(pairwise(offsets.tolist()))
+    pairs = [np.nonzero(grade[a:b, None] > grade[None, a:b]) for a, b in bounds]
+
+    def cost(log_t: float) -> float:
+        total = 0.0
+        for (a, b), (i, j), w in zip(bounds, pairs, weight):
+            if len(i):
+                above, below = pair_probabilities(np.exp(log_t) * s[a:b], i, j, loss, params)
+                total -= float(w) * float(np.log(np.maximum(above / (above + below), 1e-300)).sum())
+        return total
+
+    limit = float(np.log(30.0))
+    found = float(minimize_scalar(cost, bounds=(-limit, limit), method="bounded", options={"xatol": 0.01}).x)
+    return 0.0 if found < -limit + 0.05 else float("inf") if found > limit - 0.05 else float(np.exp(found))

@@ -22,7 +22,6 @@ from placet.metrics import metric as metric_of
 from placet.rank import probabilities
 from placet.rank.controls import ControlTable, control_rows
 from placet.rank.feature_tables import to_dense
-from placet.rank.onnx_export import OnnxGraph, write_onnx
 from placet.rank.query_rows import (
     ScoreColumn,
     as_queries,
@@ -34,7 +33,9 @@ from placet.rank.query_rows import (
 )
 from placet.rank.saving import model_files
 from placet.rank.saving.fitted_state import Attribute, check_saved_params, check_state, fitted_attributes, holds
+from placet.rank.saving.onnx_export import OnnxGraph, write_onnx
 from placet.rank.sklearn_conventions import refuse_other_arguments, refuse_search_without_routing
+from placet.rank.tier_probabilities import stage_potential
 from placet.rank.validation import Best
 from placet.threads import algebra_threads
 
@@ -206,29 +207,35 @@ class Ranker(BaseEstimator):
     def top1_probability(self, X: Any, qid: Ids | None = None) -> ScoreColumn:
         """Probability (rows,) that the row is first in its list, under the fitted model; sums to 1 in each list.
 
-        For losses that define a distribution over orders (Plackett-Luce family): softmax of the scores.
+        For losses that define a distribution over orders (Plackett-Luce family): softmax of the scores.  Under PMOP
+        several rows may be first: the rows of the first tier share its probability equally.
         """
-        probabilities.refuse_unless_order(self._loss())
+        loss = self._loss()
+        probabilities.refuse_unless_first(loss)
         queries = self._rows_to_score(X, qid)
         s, offsets = self._model_scores(queries)
-        return in_order_of(X, queries, probabilities.top1(s.ravel(), offsets).reshape(s.shape))
+        first = probabilities.first_probability(s.ravel(), offsets, loss, self._loss_parameters())
+        return in_order_of(X, queries, first.reshape(s.shape))
 
     def pairwise_probability(self, X: Any, i: ArrayLike, j: ArrayLike, qid: Ids | None = None) -> ScoreColumn:
         """Probability that row ``i`` of ``X`` is above row ``j`` of the same list (numbers, or arrays of them).
 
         For losses that define a distribution over orders, logistic(s_i - s_j), or over the outcomes of a pair, which
-        may include ties.
+        may include ties.  Under "pmop-fd" it depends on all rows of the list, and the rest is P(below) and P(tied).
         """
         probabilities.refuse_unless_pairs(self._loss())
         queries = self._rows_to_score(X, qid)
         s = in_order_of(X, queries, self._model_scores(queries)[0])
+        if stage_potential(self._loss()) is not None:
+            which = in_order_of(X, queries, queries.query) if s.ndim == 1 else None
+            return probabilities.above_in_lists(s, which, i, j, self._loss(), self._loss_parameters())
         gap = s[..., np.asarray(i)] - s[..., np.asarray(j)]
         return probabilities.probability_above(gap, self._loss(), self._loss_parameters())
 
     def predict_tiers(self, X: Any, qid: Ids | None = None) -> NDArray[np.int64]:
         """Tier of every row in its list, 0 the best, in the most probable partition consistent with the scores.
 
-        For losses with a probability of ties: PMOP (stage by stage), Rao-Kupper and Davidson (pair by pair).
+        For losses with a probability of ties for each pair: Rao-Kupper and Davidson.
         """
         probabilities.refuse_unless_tiers(self._loss())
         queries = self._rows_to_score(X, qid)
@@ -241,8 +248,8 @@ class Ranker(BaseEstimator):
     def rank_distribution(self, X: Any, qid: Ids | None = None) -> list[ScoreColumn]:
         """For each list a table (rows, positions): the probability of each row at each position.  O(rows^2) per list.
 
-        For losses that define a distribution over orders.  Lists are in order of first appearance, rows in the order
-        given.
+        For losses that define a distribution over orders; under "pmop-fd", given that no rows tie.  Lists are in order
+        of first appearance, rows in the order given.
         """
         probabilities.refuse_unless_order(self._loss())
         s, offsets = self._model_scores(self._rows_to_score(X, qid))

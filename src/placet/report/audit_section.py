@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from placet.aggregate import METHODS, Consensus
+from placet.aggregate import Consensus
 from placet.aggregate.instances import split
+from placet.aggregate.method_table import record_of
 from placet.axioms import Audit, AuditSet, audit
 from placet.axioms.findings import Finding
 from placet.axioms.sentences import MEANING, capitalize
@@ -51,14 +52,13 @@ class AuditTable(Figure):
 
 def audit_one(c: Consensus, data: object) -> list[PageBlock]:
     """Which axioms the ranking satisfies and violates on these ballots or votes."""
-    if c.method not in METHODS or not isinstance(data, Rankings | Comparisons) or not 2 <= len(c.items) <= MOST_AUDITED:
+    method = record_of(c.method)
+    if not method.words or not isinstance(data, Rankings | Comparisons) or not 2 <= len(c.items) <= MOST_AUDITED:
         return []
     if tuple(c.items) != tuple(data.items):
         return []
     found = audit(data, c, rivals=0).findings
-    model = (
-        METHODS[c.method].kind == "model"
-    )  # that its scores do not tie says nothing on whether items can be told apart
+    model = method.kind == "model"  # that its scores do not tie says nothing on whether items can be told apart
     return [audit_table([one for one in found if not (model and one.check == "universality")], c.items)]
 
 

@@ -5,7 +5,12 @@ from typing import Any
 
 from placet.io.output.numbers import counts
 
-KINDS = {"comparisons": "votes on pairs", "rankings": "ballots", "scores": "a table of scores"}
+KINDS = {
+    "comparisons": "votes on pairs",
+    "rankings": "ballots",
+    "scores": "a table of scores",
+    "sources": "several sources",
+}
 
 DATA = {
     "weight": "weight of all ballots",
@@ -20,7 +25,7 @@ DATA = {
 """Fact about data -> its label; other facts keep their names."""
 
 
-UNITS = {"votes": "vote", "weight": "ballot", "scores": "score"}
+UNITS = {"votes": "vote", "weight": "ballot", "scores": "score", "sources": "source"}
 """Fact that says how many data there are -> what one of them is."""
 
 

@@ -7,13 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from placet.aggregate import Consensus
-from placet.aggregate.result.control_effects import Controls
-from placet.aggregate.result.history import History
-from placet.aggregate.result.rater_parameters import Raters
+from placet.aggregate.result.learned.control_effects import Controls
+from placet.aggregate.result.learned.history import History
+from placet.aggregate.result.learned.rater_parameters import Raters
+from placet.aggregate.result.learned.source_parameters import SourceParameters
+from placet.aggregate.result.learned.task_responses import TaskResponses
 from placet.io.output.numbers import decimals_of, each_with_decimals, number, with_error
 from placet.report.figures import TEMPLATES, Figure, PageBlock, TableColumn, TableFigure
 
 MOST_RATERS = 5000
+MOST_DEVIATIONS = 20
 MOST_LINES, POINTS_OF_A_LINE = 8, 80
 HUES = (210, 20, 140, 280, 45, 330, 180, 100)
 
@@ -53,6 +56,56 @@ def raters_blocks(found: Raters) -> list[PageBlock]:
     return [words, TableFigure(label="The voters", columns=columns, rows=rows, left_out=cut)]
 
 
+def sources_blocks(found: SourceParameters) -> list[PageBlock]:
+    """Tables of the sources: scale, width, agreement, worth; and of the items on which each differs most."""
+    rows = []
+    for row in found.to_frame().iter_rows(named=True):
+        cells = [with_error(row[name], row[f"{name}_stderr"]) for name in ("agreement", "scale", "width")]
+        flat = [cell for pair in cells for cell in pair]
+        worth = "" if row["worth"] is None else f"{row['worth']:,.0f}"
+        amount = f"{row['amount']:,.0f} {row['kind']}"
+        rows.append((str(row["source"]), amount, *flat, worth, row["favors"]))
+    whom = "the others" if found.target is None else str(found.target)
+    words = (
+        f"Agreement is the correlation of a source's own scores with those of {whom}, and its width the typical size "
+        "of its deviations; scale is how far apart it sees the items. Its worth is the number of votes of the target "
+        "that would have made the errors as small; what it favors is beyond chance."
+    )
+    columns = [TableColumn("source", "text"), TableColumn("amount", "", "num")]
+    for head in ("agreement", "scale", "width"):
+        columns += [TableColumn(head, "down", "num"), TableColumn("±", "", "num soft")]
+    columns += [TableColumn("worth", "down", "num"), TableColumn("what it favors", "text")]
+    blocks: list[PageBlock] = [words, TableFigure(label="The sources", columns=columns, rows=rows)]
+    apart = found.deviations_frame().sort("p", "item").head(MOST_DEVIATIONS)
+    told = [
+        (str(r["source"]), str(r["item"]), *with_error(r["deviation"], r["stderr"]), f"{r['p']:.2g}")
+        for r in apart.iter_rows(named=True)
+    ]
+    heads = [TableColumn("source", "text"), TableColumn("item", "text"), TableColumn("deviation", "down", "num")]
+    heads += [TableColumn("±", "", "num soft"), TableColumn("p (Holm)", "up", "num")]
+    cut = f"The {MOST_DEVIATIONS} deviations farthest beyond chance." if len(told) == MOST_DEVIATIONS else ""
+    return [*blocks, TableFigure(label="Where the sources differ", columns=heads, rows=told, left_out=cut)]
+
+
+def tasks_blocks(found: TaskResponses) -> list[PageBlock]:
+    """A table of the tasks: difficulty, slope, and how much each tells."""
+    rows = []
+    for row in found.to_frame().head(MOST_RATERS).iter_rows(named=True):
+        cells = [with_error(row[name], row[f"{name}_stderr"]) for name in ("difficulty", "slope")]
+        flat = [cell for pair in cells for cell in pair]
+        rows.append((str(row["task"]), f"{row['cells']:,}", *flat, number(row["information"])))
+    words = (
+        "An item whose ability is the difficulty of a task solves half of it; the larger the slope, the more sharply "
+        "the task tells abilities apart. The last column is what one score on it says about an ability: the task that "
+        "tells most comes first."
+    )
+    columns = [TableColumn("task", "text"), TableColumn("scores", "down", "num")]
+    for head in ("difficulty", "slope"):
+        columns += [TableColumn(head, "down", "num"), TableColumn("±", "", "num soft")]
+    columns += [TableColumn("information", "down", "num")]
+    return [words, TableFigure(label="The tasks", columns=columns, rows=rows)]
+
+
 class HistoryLine(NamedTuple):
     """A line of a chart: the item, its color, and the points of the line and of the band around it."""
 
@@ -84,7 +137,8 @@ def history_chart(c: Consensus, history: History) -> HistoryChart | None:
     """The best items' scores, with bands of two standard errors, from when an item was first compared."""
     if len(history.step) < 2 or history.step.min() == history.step.max():
         return None
-    best = [int(k) for k in c.order if history.offsets[k] < history.offsets[k + 1]][:MOST_LINES]
+    ranked = [history.number[c.items[k]] for k in c.order]
+    best = [k for k in ranked if history.offsets[k] < history.offsets[k + 1]][:MOST_LINES]
     low, high = float(history.step.min()), float(history.step.max())
     at = np.linspace(low, high, POINTS_OF_A_LINE)
     found = [history.at_step(float(tau)) for tau in at]
@@ -101,7 +155,7 @@ def history_chart(c: Consensus, history: History) -> HistoryChart | None:
         middle, spread, across = score[rows, n], 2 * error[rows, n], x[rows]
         around = [*zip(across, y(middle + spread)), *zip(across[::-1], y(middle - spread)[::-1])]
         color = f"hsl({HUES[n % len(HUES)]},60%,45%)"
-        lines.append(HistoryLine(str(c.items[k]), color, _points(zip(across, y(middle))), _points(around)))
+        lines.append(HistoryLine(str(history.items[k]), color, _points(zip(across, y(middle))), _points(around)))
     ticks = np.linspace(bottom, top, 5)
     texts = each_with_decimals(ticks.tolist(), [decimals_of(ticks.tolist(), 3)] * len(ticks))
     values = list(zip(np.round(y(ticks)).astype(int).tolist(), texts))

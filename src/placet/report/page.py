@@ -4,11 +4,11 @@ import os
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from placet.aggregate import METHODS, Consensus, ConsensusSet, Groups
+from placet.aggregate import Consensus, ConsensusSet, Groups
 from placet.aggregate.method_table import record_of
 from placet.aggregate.result.election_record import ELIMINATED
 from placet.aggregate.result.separation import MOST_PAIRED
-from placet.data import Comparisons, Rankings, Scores
+from placet.data import Comparisons, Rankings, Scores, Sources
 from placet.data.arrays import Ints
 from placet.io.output.numbers import aligned_numbers, counts, decimals_of, number, percent
 from placet.report.audit_section import audit_many, audit_one
@@ -31,7 +31,7 @@ from placet.report.figures import (
     wins,
 )
 from placet.report.groups_section import groups_blocks, groups_lead
-from placet.report.model_sections import controls_blocks, history_blocks, raters_blocks
+from placet.report.model_sections import controls_blocks, history_blocks, raters_blocks, sources_blocks, tasks_blocks
 from placet.report.ranking_table import ranking_blocks
 
 MOST_LISTED = 20_000
@@ -41,7 +41,7 @@ MOST_INSTANCES = 30
 MOST_NAMED = 5
 MOST_OF_AN_INSTANCE = 20
 
-ReportedData = Rankings | Comparisons | Scores
+ReportedData = Rankings | Comparisons | Scores | Sources
 
 
 def consensus_page(
@@ -95,6 +95,8 @@ def _of_one(c: Consensus, data: ReportedData, level: float) -> Sections:
         ("Who beats whom", _wins(c)),
         ("How sure the ranks are", _ranks(c)),
         ("Scores over time", [] if c.timeline is None else history_blocks(c, c.timeline)),
+        ("The sources", [] if c.sources is None else sources_blocks(c.sources)),
+        ("The tasks", [] if c.responses is None else tasks_blocks(c.responses)),
         ("Controls", [] if c.effects is None else controls_blocks(c.effects)),
         ("The voters", _agents(c)),
         ("The count", _count(c)),
@@ -237,7 +239,7 @@ def _count(c: Consensus) -> list[PageBlock]:
 def _method(c: Consensus | ConsensusSet) -> list[PageBlock]:
     """What the method does, without jargon, its non-default settings, and how the answer was computed."""
     record = record_of(c.method)
-    usual = record.parameters if c.method in METHODS else {}
+    usual = record.parameters if record.words else {}
     facts: list[tuple[str, object]] = [("method", record.title)]
     facts += [("published by", record.reference)] if record.reference else []
     facts += [(f"setting {k}", v) for k, v in c.params.items() if v is not None and str(usual.get(k, v)) != str(v)]

@@ -12,6 +12,8 @@ from placet.data.arrays import Floats, Ints
 from placet.io.output.numbers import aligned_numbers, counts, decimals_for, decimals_of, each_with_decimals
 from placet.report.figures import TEMPLATES, Figure, PageBlock, TableColumn, best_of
 
+TIER_WORDS = "Items in the same tier cannot be told apart; some neighbors in different tiers cannot, either."
+
 
 class Standing(NamedTuple):
     """Arrays over the items shown, best first, or None if the method does not provide them; ``scored``: whether the
@@ -56,7 +58,8 @@ def ranking_blocks(c: Consensus, level: float, most: int, label: str = "Ranking"
             f"Bars are {level:.0%} intervals of the scores. “Could be”: the ranks compatible with the data "
             f"({level:.0%} confidence for all items together)."
         ]
-        words += ["Items in the same tier cannot be told apart."] if rows.tier is not None else []
+        if rows.tier is not None:
+            words.append(TIER_WORDS)
         if (rows.low < ends[0]).any() or (rows.high > ends[1]).any():
             words.append("Bars that end at the edge of the chart extend beyond it.")
     words += ["Support: votes or ballots that include the item."] if rows.support is not None else []

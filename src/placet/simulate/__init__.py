@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from placet.simulate.evidence_sources import benchmark_table, judged_votes
 from placet.simulate.graded_queries import queries, ratings
 from placet.simulate.impressions import clicks
 from placet.simulate.orders import mallows, mallows_mixture, plackett_luce
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "battles",
+    "benchmark_table",
     "clicks",
+    "judged_votes",
     "mallows",
     "mallows_mixture",
     "multinomial_preferences",

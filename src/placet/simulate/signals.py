@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data.arrays import Floats
-from placet.data.errors import one_of
+from placet.data.errors import as_choices, one_of
 from placet.tracking.geometry import checked_points, exact_distance
 from placet.tracking.motion import plan_moves
 from placet.tracking.observation_model import KEEP
@@ -99,7 +99,7 @@ def simulated_path(
         return size * np.column_stack([0.5 + radius * np.cos(turn), 0.5 + radius * np.sin(turn)])
     if kind == "walk":
         return size / 2 + np.sqrt(diffusion) * np.cumsum(rng.standard_normal((steps, 2)), axis=0)
-    raise ValueError(f"path {kind!r} is unknown; choose from {list(PATHS)}")
+    raise ValueError(f"path {kind!r} is unknown; choose from {as_choices(PATHS)}")
 
 
 def simulated_drift(

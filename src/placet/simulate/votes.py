@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Comparisons
 from placet.data.arrays import Floats, Ints
+from placet.data.engines.memory import refuse_square
 from placet.data.errors import one_of
-from placet.data.memory import refuse_square
 from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
 from placet.simulate.orders import Seed, finite_column, join_chunks, names
 

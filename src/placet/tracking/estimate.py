@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from placet.data.arrays import Floats
+from placet.data.errors import as_choices
 from placet.tracking.geometry import displacements, distances
 from placet.tracking.motion import end_moments, free_motion
 from placet.tracking.observation_model import association_probabilities
@@ -61,7 +62,7 @@ def estimate_on_grid(
     """
     unknown = set(grid) - set(PARAMETERS)
     if unknown or not grid:
-        raise ValueError(f"grid names {sorted(unknown)}; choose from {list(PARAMETERS)}")
+        raise ValueError(f"grid names {sorted(unknown)}; choose from {as_choices(PARAMETERS)}")
     history: list[dict[str, float]] = []
     for values in product(*grid.values()):
         chosen: dict[str, Any] = dict(zip(grid, (float(v) for v in values)))
@@ -92,7 +93,7 @@ def estimate_by_em(
     mean (of the odds, for P_D) over the last quarter.
     """
     if set(parameters) - set(PARAMETERS):
-        raise ValueError(f"parameters {list(parameters)}: choose from {list(PARAMETERS)}")
+        raise ValueError(f"parameters {list(parameters)}: choose from {as_choices(PARAMETERS)}")
     if tracker.keep != "earliest":
         raise ValueError("stochastic EM needs keep='earliest'; use estimate_on_grid for the strongest")
     if np.ndim(tracker.detection) or np.ndim(tracker.sigma):

@@ -17,8 +17,8 @@ source that receives the message.  The J enter only through m, so a sum over cou
 interval between the recorded times and an atom at each of them, so a handful of numbers represents them.
 
 The graph has short loops.  If signals compete, its Bethe free energy is a few tenths below the exact sum, and the
-messages may not converge; the tracker uses the exact sum, or the bipartite graph
-(``placet.kernels.tracking.belief_propagation``).
+messages may not converge; the result says by how much it is off.  The tracker uses the exact sum, or the bipartite
+graph (``placet.kernels.tracking.belief_propagation``).
 """
 
 from typing import NamedTuple
@@ -27,13 +27,17 @@ import numpy as np
 from scipy.stats import norm
 
 from placet.data.arrays import Floats
+from placet.kernels.tracking import association
+from placet.tracking.observation_model import EXACT_LIMIT
+from placet.tracking.observations import UNKNOWN
 
 
 class MinFactorResult(NamedTuple):
     """Result of belief propagation.
 
     ``log_likelihood`` is from the Bethe free energy (exact for one signal in a full record); ``probability`` (signals,
-    sources) and ``clutter`` (signals,) are the probabilities of each signal's origin.
+    sources) and ``clutter`` (signals,) are the probabilities of each signal's origin.  ``error``: ``log_likelihood``
+    minus the exact sum over associations; None beyond 10 signals, where that is not computed.
     """
 
     log_likelihood: float
@@ -41,6 +45,7 @@ class MinFactorResult(NamedTuple):
     clutter: Floats
     n_iter: int
     converged: bool
+    error: float | None = None
 
 
 class FactorMessages(NamedTuple):
@@ -142,7 +147,43 @@ def min_factor_inference(
         if change < tolerance:
             break
     value, probability, false = _bethe(density, interval, prior, h, g)
-    return MinFactorResult(value - expected_clutter, probability[:r], false[:r], iteration, change < tolerance)
+    value -= expected_clutter
+    error = None
+    if r <= EXACT_LIMIT:
+        last = float(cut[-1]) if len(cut) else low
+        error = value - _exact_sum(mean, sigma, detection, time, prior[:r, 1], expected_clutter, low, last)
+    return MinFactorResult(value, probability[:r], false[:r], iteration, change < tolerance, error)
+
+
+def _exact_sum(
+    mean: Floats,
+    sigma: Floats,
+    detection: Floats,
+    time: Floats,
+    clutter: Floats,
+    expected: float,
+    low: float,
+    cut: float,
+) -> float:
+    """Log of the sum over all associations, by `placet.kernels.tracking.association`."""
+    columns = [np.ascontiguousarray(column, np.float64) for column in (mean, sigma, detection, time, clutter)]
+    step = association.SignalStep(
+        shift=columns[0],
+        speed=np.ones(len(mean)),
+        sigma=columns[1],
+        detection=columns[2],
+        low=float(low),
+        cut=cut,
+        time=columns[3],
+        clutter=columns[4],
+        label=np.full(len(time), UNKNOWN),
+        level=np.zeros(1),
+        log_level=np.full(1, -float(expected)),
+        ranked=True,
+    )
+    out = np.zeros(1)
+    association.log_sums(np.zeros((1, len(mean))), step, True, out, np.empty((0, 0, 0)))
+    return float(out[0])
 
 
 def _send(density: Floats, interval: Floats, prior: Floats, h: Floats, g: Floats) -> list[FactorMessages]:

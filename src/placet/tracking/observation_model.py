@@ -24,10 +24,11 @@ from numpy.typing import ArrayLike
 
 from placet.data import DataError
 from placet.data.arrays import Floats
+from placet.data.errors import as_choices
 from placet.kernels.tracking import association
 from placet.kernels.tracking.association import SignalStep
 from placet.tracking.geometry import distances
-from placet.tracking.observations import UNKNOWN, Arrivals, Beacons
+from placet.tracking.observations import CLUTTER, UNKNOWN, Arrivals, Beacons
 
 EXACT_LIMIT = 10
 LEVELS = 16  # Gauss-Legendre nodes for the unknown share u of weaker strengths
@@ -49,13 +50,28 @@ def clutter_rate(probability: float) -> float:
     return probability / (1 - probability)
 
 
+class Labeled(NamedTuple):
+    """The signals of a step whose source is known: their factor, and what is left to sum over."""
+
+    signal: np.ndarray  # (known,): signals with a known source
+    source: np.ndarray  # (known,): their sources, among the active beacons
+    open_signal: np.ndarray  # signals with an unknown source
+    open_source: np.ndarray  # beacons that no label names
+    log_clutter: float  # of the signals labeled as clutter
+
+
 class Evidence(NamedTuple):
-    """A step together with the beacons active in it."""
+    """A step together with the beacons active in it; ``rest`` is what a sum over associations runs over.
+
+    A known source takes its signal and itself out of the sum, so labels make it shorter.
+    """
 
     beacon: np.ndarray  # indices of the active beacons
     position: Floats  # of the active beacons
     step: SignalStep
     exact: bool
+    rest: SignalStep
+    known: Labeled | None
 
 
 @dataclass(frozen=True)
@@ -95,7 +111,7 @@ class SignalModel:
             raise ValueError(f"clutter_rate {self.clutter_rate} must be 0 or more; P_C = 0.8 is a rate of 4")
         for name, value, table in (("keep", self.keep, KEEP), ("method", self.method, METHODS)):
             if value not in table:
-                raise ValueError(f"{name} {value!r} is unknown; choose from {list(table)}")
+                raise ValueError(f"{name} {value!r} is unknown; choose from {as_choices(table)}")
         if self.confidence_ratio is not None and self.keep == "strongest":
             raise ValueError(
                 "confidence_ratio needs keep='earliest': among the strongest, confidence already decides what is kept"
@@ -139,23 +155,59 @@ def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[E
             log_level=log_level,
             ranked=model.ranked,
         )
-        exact = model.method == "exact" or (model.method == "auto" and len(time) <= EXACT_LIMIT)
-        out.append(Evidence(on, np.ascontiguousarray(beacons.position[on]), step, exact))
+        rest, known = without_labels(step)
+        exact = model.method == "exact" or (model.method == "auto" and len(rest.time) <= EXACT_LIMIT)
+        out.append(Evidence(on, np.ascontiguousarray(beacons.position[on]), step, exact, rest, known))
     return out
+
+
+def without_labels(step: SignalStep) -> tuple[SignalStep, Labeled | None]:
+    """The step without its labeled signals and their sources, and these; None if no signal has a label."""
+    if (step.label == UNKNOWN).all():
+        return step, None
+    signal, open_signal = np.flatnonzero(step.label >= 0), np.flatnonzero(step.label == UNKNOWN)
+    source = step.label[signal]
+    open_source = np.setdiff1d(np.arange(len(step.shift)), source)
+    with np.errstate(divide="ignore"):  # clutter where there is none: minus infinity
+        log_clutter = float(np.log(step.clutter[step.label == CLUTTER]).sum())
+    by_source = {name: getattr(step, name)[open_source] for name in ("shift", "speed", "sigma", "detection")}
+    by_signal = {name: getattr(step, name)[open_signal] for name in ("time", "clutter", "label")}
+    return step._replace(**by_source, **by_signal), Labeled(signal, source, open_signal, open_source, log_clutter)
+
+
+def _log_known(item: Evidence, known: Labeled, far: Floats) -> Floats:
+    """Log factor (n,) of the labeled signals at distances (n, active beacons): normal densities, and clutter."""
+    step, i = item.step, known.source
+    z = (step.time[known.signal] - step.shift[i] - far[:, i] / step.speed[i]) / step.sigma[i]
+    with np.errstate(divide="ignore"):  # a beacon that is never heard: minus infinity
+        peak = np.log(step.detection[i] / (step.sigma[i] * np.sqrt(2 * np.pi)))
+    return np.asarray((peak - 0.5 * z * z).sum(axis=1) + known.log_clutter)
 
 
 def log_likelihood(item: Evidence, position: Floats, geometry: str, out: Floats) -> Floats:
     """Add log p(signals of the step | position) to ``out`` (n,) for positions (n, 2)."""
     far = distances(position, item.position, geometry)
-    association.log_likelihood(far, item.step, item.exact, out)
+    if item.known is not None:
+        out += _log_known(item, item.known, far)
+        far = np.ascontiguousarray(far[:, item.known.open_source])
+    association.log_likelihood(far, item.rest, item.exact, out)
     return out
 
 
 def association_probabilities(item: Evidence, position: Floats, geometry: str) -> Floats:
     """P(signal j from active beacon i | position p), (n, signals, active beacons); the rest of each row is clutter."""
     far = distances(position, item.position, geometry)
-    out = np.empty((len(position), len(item.step.time), len(item.beacon)))
-    association.log_sums(far, item.step, item.exact, np.empty(len(far)), out)
+    known, total = item.known, np.empty(len(far))
+    if known is None:
+        out = np.empty((len(position), len(item.step.time), len(item.beacon)))
+        association.log_sums(far, item.rest, item.exact, total, out)
+        return out
+    part = np.empty((len(position), len(known.open_signal), len(known.open_source)))
+    association.log_sums(np.ascontiguousarray(far[:, known.open_source]), item.rest, item.exact, total, part)
+    out = np.zeros((len(position), len(item.step.time), len(item.beacon)))
+    out[:, known.signal, known.source] = 1.0
+    out[:, known.open_signal[:, None], known.open_source] = part
+    out[total + _log_known(item, known, far) == -np.inf] = np.nan
     return out
 
 

@@ -68,17 +68,22 @@ def _points(places: Floats) -> str:
 
 def draw_arrivals(axes: Any, track: Track) -> None:
     """Plot arrival times against days, each signal in the color of its most probable source; clutter is gray."""
-    day = np.repeat(track.day, np.diff(track.offsets))
+    day = np.repeat(dates_of(track), np.diff(track.offsets))
     source = track.source
     junk = source < 0
     axes.scatter(day[junk], track.time[junk], s=8, color=GRAY, label="clutter", linewidths=0)
     for i in np.unique(source[~junk]):
         mine = source == i
         axes.scatter(day[mine], track.time[mine], s=8, color=_color(i), label=track.beacons.names[i], linewidths=0)
-    axes.set(
-        xlabel=f"days since {track.epoch}", ylabel="arrival (s, float clock)", title="signals by most probable source"
-    )
+    axes.set(xlabel="date", ylabel="arrival (s, float clock)", title="signals by most probable source")
+    axes.tick_params(axis="x", labelrotation=30)
     axes.legend(fontsize=7, markerscale=2, ncols=2)
+
+
+def dates_of(track: Track) -> np.ndarray:
+    """The date and time (steps,) of every step, to the second."""
+    seconds = np.round(track.day * 86_400).astype("timedelta64[s]")
+    return np.asarray(np.datetime64(track.epoch, "s") + seconds)
 
 
 def draw_way(axes: Any, track: Track, truth: Floats | None = None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import placet
 from placet.data import DataError
 from placet.io.files import writing
 from placet.io.tables.cells import as_number
@@ -220,7 +221,8 @@ def write_netcdf(track: Track, target: str | Path) -> None:
             "determined": {True: "true", False: "false", None: "untested"}[track.determined],
         }
     )
-    data.setncatts({"comment": track.summary().replace("\n", " ")})
+    data.setncatts({"comment": track.summary().replace("\n", " "), "source": f"Placet {placet.__version__}"})
+    data.setncatts({f"parameter_{name}": value for name, value in track.parameters.items()})
     for name, size in (("time", len(track)), ("signal", len(track.clutter)), ("beacon", len(track.beacons))):
         data.createDimension(name, size)
     _coordinates(data, track)

@@ -1,5 +1,6 @@
 """The result of a tracker, and how its chains are combined."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,6 +42,7 @@ class Track:
     beacons : the beacons used
     smoothed : whether each position also uses the later signals
     epoch : ISO date of day 0
+    parameters : the parameters of the tracker, as text by name
     """
 
     day: Floats
@@ -59,6 +61,7 @@ class Track:
     beacons: Beacons = field(repr=False)
     smoothed: bool = False
     epoch: str = "1970-01-01"
+    parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.day)

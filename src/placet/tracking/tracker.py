@@ -1,6 +1,6 @@
 """The tracker: estimates a track from arrivals."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,7 +122,13 @@ class RankedSignalTracker:
         smooth = end is not None if smooth is None else smooth
         seeds = np.random.SeedSequence(self.random_state).spawn(self.chains)
         runs = [self._run(steps, arrivals, way, here, start_sd, smooth, np.random.default_rng(seed)) for seed in seeds]
-        return combine_chains(runs, [item.beacon for item in steps], arrivals, self.beacons, smooth)
+        track = combine_chains(runs, [item.beacon for item in steps], arrivals, self.beacons, smooth)
+        return replace(track, parameters=self.described())
+
+    def described(self) -> dict[str, str]:
+        """The parameters as text, by name; the beacons are in the track itself."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "beacons"}
+        return {name: str(v.tolist() if isinstance(v, np.ndarray | np.generic) else v) for name, v in own.items()}
 
     def sample(
         self, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *, start_day: float | None = None,

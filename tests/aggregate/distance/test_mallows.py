@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import placet
 from placet.aggregate import MODELS
-from placet.aggregate.distance import spearman
+from placet.aggregate.distance import spearman, svp
 from placet.aggregate.distance.cps import CosetPermutation, StageCosts
 from placet.aggregate.distance.mallows import LARGEST, Mallows, kendall_dispersion, log_normalizer
 from placet.aggregate.distance.svp import SingularValueProjection, mean_differences, project
@@ -385,3 +385,27 @@ def test_models_answer_through_consensus(name):
     assert c.ranking[0] == "a"
     assert c.method == name
     assert MODELS[name]().fit(votes).theta_.shape == (4,)
+
+
+def test_the_first_pair_of_singular_values_is_that_of_all_of_them(monkeypatch):
+    rng = np.random.default_rng(2)
+    scores = rng.normal(size=40)
+    orders = [[int(k) for k in rng.permutation(40)[:12]] for _ in range(60)]
+    votes = Rankings.from_orders([sorted(o, key=lambda k: scores[k] + rng.normal()) for o in orders], items=range(40))
+    whole = SingularValueProjection().fit(votes)
+    monkeypatch.setattr(svp, "SMALL", 5)
+    quick = SingularValueProjection().fit(votes)
+    np.testing.assert_allclose(quick.theta_, whole.theta_, atol=1e-8)
+    assert quick.fit_.n_iter == whole.fit_.n_iter
+    assert svp._leading_part(np.zeros((6, 6))) is None
+    equal = np.kron(np.eye(3), [[0.0, 1.0], [-1.0, 0.0]])  # three equal pairs: left to the mean over all of them
+    assert svp._leading_part(equal) is None
+    assert svp.rank_two(equal) == pytest.approx(equal / 3, abs=1e-12)
+
+
+def test_a_projection_that_stops_early_says_so():
+    rng = np.random.default_rng(0)
+    votes = Rankings.from_orders([rng.permutation(12)[:3].tolist() for _ in range(20)], items=range(12))
+    notes = {steps: SingularValueProjection(max_iter=steps).fit(votes).consensus_.notes for steps in (1, 3)}
+    assert any("not converged: step 3 still changed the table" in note for note in notes[3])
+    assert notes[1] == ()

@@ -137,7 +137,7 @@ def test_one_group_is_the_plain_model(name):
         found[1].scores, plain.scores, atol=1e-3
     )  # a learned width of the prior is known to 0.5%
     if plain.stderr is not None:
-        np.testing.assert_allclose(found[1].stderr, plain.stderr, rtol=5e-3)
+        np.testing.assert_allclose(found[1].stderr, plain.stderr, rtol=0.05)  # less the uncertainty of that width
     assert found.shares.tolist() == [1.0]
 
 

@@ -774,3 +774,23 @@ def test_mixed_derivatives_are_those_of_the_gradients(kind):
     # by t twice: a gradient by s along s is t times the derivative by t
     by_t = lambda block, x: dense(block.score) @ s / x  # noqa: E731
     assert at.curvature == pytest.approx((by_t(up, t + h) - by_t(down, t - h)) / (2 * h), rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("adherence", [None, "learned"])
+@pytest.mark.parametrize("strength", ["difference", "binary"])
+def test_errors_of_many_large_problems_leave_correlations_out_to_save_memory(monkeypatch, adherence, strength):
+    rng = np.random.default_rng(0)
+    orders, instance = [], []
+    for k, n in enumerate((3, 9, 30)):
+        orders += [[f"{k}-{x}" for x in rng.permutation(n)] for _ in range(6)]
+        instance += [k] * 6
+    runs = Rankings.from_orders(orders, instance=instance, agent=[0, 1, 2, 3, 4, 5] * 3)
+    model = MultinomialPreference(strength, adherence=adherence)
+    whole = model.fit(runs).consensus_
+    monkeypatch.setattr(preference_errors, "MOST_CORRELATIONS", 3 * 9**2)
+    small = model.fit(runs).consensus_
+    for k in range(3):
+        assert whole[k].covariance is not None
+        np.testing.assert_allclose(small[k].stderr, whole[k].stderr, rtol=1e-9)
+    assert [small[k].covariance is None for k in range(3)] == [False, False, True]
+    assert any("more than 9 items, in 3 problems: errors are without correlations" in note for note in small[2].notes)

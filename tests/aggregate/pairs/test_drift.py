@@ -142,8 +142,8 @@ def test_memory_and_time_of_a_walk_are_known_before(monkeypatch):
     monkeypatch.setattr(drift, "MOST_WORK", 0.0)
     slow = expected_seconds(c, "bradley-terry", params={"drift": "learn", "step": 1.0})
     assert 0.03 < slow < 0.3
-    monkeypatch.setattr("placet.data.memory.available", lambda: 1000)
-    monkeypatch.setattr("placet.data.memory.SMALL", 0)
+    monkeypatch.setattr("placet.data.engines.memory.available", lambda: 1000)
+    monkeypatch.setattr("placet.data.engines.memory.SMALL", 0)
     with pytest.raises(DataError, match=r"scores of items at [0-9]+ steps needs about .* take longer steps"):
         consensus(c, "bradley-terry", drift=0.3, step=1.0)
 
@@ -205,7 +205,7 @@ def test_standard_errors_grow_where_nothing_is_known():
     a, b = ["x"] * 6 + ["y"] * 2, ["y"] * 6 + ["z"] * 2
     years = ["2000-01-01"] * 3 + ["2003-06-01"] * 3 + ["2010-01-01"] * 2
     c = Comparisons.from_battles(a, b, ["a", "b", "a", "a", "a", "b", "a", "b"], time=years)
-    found = consensus(c, "bradley-terry", drift=0.3, prior=1.0)
+    found = consensus(c, "bradley-terry", drift=0.3, prior=1.0, active_since=None)
     x = found.items.index("x")
     error = lambda year: found.at(f"{year}-07-01").stderr[x]  # noqa: E731
     assert error(2001) ** 2 > (2 * error(2000) ** 2 + error(2003) ** 2) / 3  # between two comparisons less is known

@@ -125,7 +125,7 @@ def test_vectors_are_those_of_the_literature():
     assert positional_vector("log", 3) == pytest.approx([0, -math.log(2), -math.log(3)])
     assert positional_vector("squared", 3).tolist() == [-1, -4, -9]
     assert all(len(positional_vector(name, 0)) == 0 for name in POSITIONAL)
-    with pytest.raises(ValueError, match="'bordo' is unknown; choose from"):
+    with pytest.raises(ValueError, match="'bordo' is unknown .did you mean 'borda'.*; choose from"):
         positional_vector("bordo", 3)
 
 

@@ -245,7 +245,7 @@ def test_questions_within_tasks_are_drawn_where_there_are_questions():
     expected = np.sqrt(value[0, :30].var(ddof=1) / 30 + value[0, 30:].var(ddof=1) / 10) / 2
     assert board.stderr[0] == pytest.approx(expected, rel=0.1)
     by_task = placet.consensus(scores, "mean", unit="task")
-    assert "2 tasks are few" in by_task.notes[-1]
+    assert "2 tasks: too few to separate" in by_task.notes[-1]
     with pytest.raises(ValueError, match='unit="question" needs a table with questions'):
         placet.consensus(placet.Scores.from_table(value), "mean", unit="question")
 

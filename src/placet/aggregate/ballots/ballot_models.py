@@ -7,29 +7,35 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.data_facts import notes_of_data, with_votes_counted
+from placet.aggregate.data_facts import data_kind, notes_of_data, unused_note, with_votes_counted
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
     PRODUCT_TOLERANCE,
     Ballots,
-    fit_ballots,
-    learn_prior,
-    uncertainty_of,
+    fit_optima,
+    uncertainty_of_optima,
 )
 from placet.aggregate.likelihood.ballot_part import WeightOf, part_weight
-from placet.aggregate.likelihood.controls import unused_note
-from placet.aggregate.likelihood.existence import agent_factor, data_kind, factor_by_agent
+from placet.aggregate.likelihood.ballot_prior import learn_prior
+from placet.aggregate.likelihood.ballot_units import errors_by_agent, fits_by_agent
+from placet.aggregate.likelihood.existence import agent_factor, factor_by_agent
 from placet.aggregate.likelihood.information import SCORE_TOLERANCE, Stderr
 from placet.aggregate.likelihood.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
+from placet.aggregate.resample import busy_agents
 from placet.aggregate.result.initial_scores import kept_if_lost
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, Parts, Rankings
 from placet.data.arrays import Floats
-from placet.data.memory import refuse_square
+from placet.data.engines.memory import refuse_square
 from placet.data.parameters import Estimator
 from placet.losses.pairwise import win_probability
+
+NOT_BY_AGENT = (
+    "standard errors take the ballots of one agent as independent, as the gradients of all agents exceed a quarter of "
+    "PLACET_MEMORY; a bootstrap is by agent"
+)
 
 
 class _BallotModel(Estimator):
@@ -39,12 +45,14 @@ class _BallotModel(Estimator):
     loss: str
     win: Callable[..., Any]
     fits_parts = True
+    level_prior = False  # whether a learned prior has the mean 0 for every item; mixtures set it
+    _follows = False  # whether the mean of the prior follows the support
     existence = "order"  # condition for finite scores, see `notes_of_rankings`
 
     def __init__(
         self,
         prior: float | str | None = "learn",
-        stderr: Stderr = "observed",
+        stderr: Stderr = "auto",
         agent_weight: Any = None,
         max_iter: int = 200,
         tol: float = 1e-10,
@@ -68,7 +76,7 @@ class _BallotModel(Estimator):
             weight = ballots.weight * agent_factor(self.agent_weight, ballots)
         b = self._objective(ballots, weight)
         with kept_if_lost(data.items, b.best):
-            return self._fit_objective(b, data, start)
+            return self._fit_objective(b, data, start, ballots)
 
     def _checked_ballots(self, data: Rankings | Comparisons | Parts) -> Rankings | Parts:
         """The data as ballots, after a check of data and parameters."""
@@ -88,8 +96,8 @@ class _BallotModel(Estimator):
         """The prior's width, or the initial one if it is learned."""
         return WIDEST_PRIOR if self.prior == LEARN else self.prior  # type: ignore[return-value]
 
-    def _fit_objective(self, b: Ballots, data: Rankings | Comparisons | Parts, start: Any) -> Any:
-        """Minimize the objective ``b`` of the data, and keep the result."""
+    def _fit_objective(self, b: Ballots, data: Rankings | Comparisons | Parts, start: Any, ballots: Any) -> Any:
+        """Minimize the objective ``b`` of the data and of their ``ballots``; keep the result."""
         found = b.notes(data.items, self.first_prior)
         if b.n <= MOST_SIMULATED:
             refuse_square(b.n, information.WHAT, information.WAY_OUT)
@@ -97,24 +105,41 @@ class _BallotModel(Estimator):
         theta[: b.n_items] = 0.0 if start is None else start
         self.prior_ = self.first_prior
         if self.prior == LEARN:
-            self.prior_, theta = learn_prior(b, theta, self.max_iter, self.random_state)
-            b = b.with_prior(self.prior_)
-        self.fit_ = fit_ballots(b, theta, self.max_iter, self.tol)
-        x, n = np.array(b.average(self.fit_.x)), b.n_items
+            learned, theta = learn_prior(b, theta, self.max_iter, self.random_state, level=self.level_prior)
+            b, self.prior_ = b.with_prior(learned), learned.width
+        given = None if start is None else np.append(np.asarray(start, np.float64), np.zeros(b.n - b.n_items))
+        optima = fit_optima(b, theta, given, self.max_iter, self.tol, data.items)
+        self.fit_ = optima.fits[0]
+        x, n = np.array(b.average(optima.mean())), b.n_items
         x[:n] -= x[:n].mean() if n else 0.0
         self.theta_ = x[:n]
-        covariance, stderr, more = uncertainty_of(b, x, self.stderr, np.random.default_rng(self.random_state))
+        fields, more = self._errors(b, optima, x, ballots)
+        covariance = fields["covariance"]
         effects = b.effects(x, covariance)
         own = None if covariance is None else covariance[:n, :n]
-        fields = {"covariance": own, "stderr": stderr, "effects": effects, "support": b.support}
-        notes = [*found, *_tied_together(b, data.items), *(effects.notes() if effects is not None else ()), *more]
+        fields |= {"covariance": own, "effects": effects, "support": b.support}
+        self._follows = b.trend.shape[1] > 0
+        notes = [*found, *optima.notes(data.items), *_tied_together(b, data.items)]
+        notes += [*(effects.notes() if effects is not None else ()), *more]
         tolerance = SCORE_TOLERANCE if b.closed else PRODUCT_TOLERANCE
         self.consensus_ = self.result(data, notes, tolerance=tolerance, **fields)
         return self
 
+    def _errors(self, b: Ballots, optima: Any, x: Floats, ballots: Any) -> tuple[dict[str, Any], list[str]]:
+        """Fields of the result with the errors of the scores, by agent if agents give several ballots; and notes."""
+        rng, said = np.random.default_rng(self.random_state), []
+        small = b.n <= MOST_SIMULATED or b.n == b.n_items  # no errors of controls beside very many items
+        if self.stderr in ("auto", "sandwich") and small and len(optima.fits) == 1:
+            used = busy_agents(ballots)
+            if used is not None and fits_by_agent(b):
+                return errors_by_agent(b, used, x, rng)
+            said = [] if used is None else [NOT_BY_AGENT]
+        covariance, stderr, notes = uncertainty_of_optima(b, optima, x, self.stderr, self.random_state)
+        return {"covariance": covariance, "stderr": stderr}, [*said, *notes]
+
     def result(self, data: Rankings | Comparisons | Parts, notes: list[str], **fields: Any) -> Consensus:
         """The result of the fit: the data's notes and support, notes on the fit, and its other fields."""
-        said = [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN)]
+        said = [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN, self._follows)]
         said += notes if self.fit_.converged else [*notes, self.fit_.message]
         unused = unused_note(data, self.method) if fields.get("effects") is None else []
         return Consensus(
@@ -155,11 +180,14 @@ class PlackettLuce(_BallotModel):
     Parameters
     ----------
     prior : float, "learn" or None
-        Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: the value that
-        maximizes the marginal likelihood (`placet.aggregate.likelihood.prior`; ``consensus_.prior``).  None: no prior,
-        and a ``DataError`` if no finite scores exist.
-    stderr : "observed", "sandwich" or None
+        Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: learned from the data,
+        with eight items or more around a mean that follows the items' support and mean controls
+        (`placet.aggregate.likelihood.prior`; ``consensus_.prior``).  None: no prior, and a ``DataError`` if no finite
+        scores exist.
+    stderr : "auto", "observed", "sandwich" or None
         Standard errors from the observed information, from the robust sandwich estimator over ballots, or none.
+        "auto", the default: over agents if they are known and one of them gives several ballots
+        (`placet.aggregate.likelihood.ballot_units`), else "observed".
     agent_weight : mapping, optional
         Agents' names to the weights of their ballots (default 1).
     agents : "sharpness", optional
@@ -182,7 +210,7 @@ class PlackettLuce(_BallotModel):
     def __init__(
         self,
         prior: float | str | None = "learn",
-        stderr: Stderr = "observed",
+        stderr: Stderr = "auto",
         agent_weight: Any = None,
         agents: str | None = None,
         max_iter: int = 200,
@@ -221,8 +249,10 @@ class PMOPFullDecomposition(_BallotModel):
     """Tiers are drawn one after the other, tier X from R with probability sum_X e^theta / (C |X| sum_R e^theta).
 
     Probabilistic model over ordered partitions, full decomposition (loss "pmop-fd"); C = (2^|R| - 1) / |R|.  Parameters
-    as in `PlackettLuce`.  Not convex if ballots have ties: the result is a local optimum reached from equal scores,
-    never a saddle point (up to 500 items), and items that are always tied together share one score.
+    as in `PlackettLuce`.  Not convex if ballots have ties: items with the same record may have mirrored optima, one
+    with either far above.  All optima that descents from equal scores reach (up to 500 items) are averaged by their
+    posterior probabilities, standard errors include the distance between them, and a note says so; `PMOP` has a single
+    optimum.  Items that are always tied together share one score.
     """
 
     method = "pmop-fd"

@@ -15,11 +15,17 @@ from scipy import sparse
 from placet.aggregate.ballots.row_controls import typical_differences, within_ballots
 from placet.aggregate.likelihood.existence import agent_factor, notes_of_rankings
 from placet.aggregate.likelihood.information import SCORE_TOLERANCE, with_mean_zero
-from placet.aggregate.likelihood.rater_posterior import Arrow, RaterPosterior, check_rater_options, fit_raters
+from placet.aggregate.likelihood.rater_posterior import (
+    Arrow,
+    RaterPosterior,
+    check_rater_options,
+    fit_raters,
+    refuse_no_evidence,
+)
 from placet.aggregate.likelihood.raters import parse_kinds
 from placet.aggregate.places import listed_weight
-from placet.aggregate.result.control_effects import Controls
-from placet.aggregate.result.rater_parameters import Raters
+from placet.aggregate.result.learned.control_effects import Controls
+from placet.aggregate.result.learned.rater_parameters import Raters
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Lists, Rankings
 from placet.data.arrays import Floats
@@ -162,6 +168,7 @@ def fit_rated_ballots(model: "PlackettLuce", data: Rankings, start: Any) -> None
     ballots = checked_ballots(data, parse_kinds(model.agents))
     check_rater_options(model.prior, model.stderr)
     weight = ballots.weight * agent_factor(model.agent_weight, ballots)
+    refuse_no_evidence(float(weight.sum()))
     v = RaterBallots(ballots, weight)
     given = None if isinstance(model.prior, str) else model.prior
     model.fit_, arrow, model.prior_, widths = fit_raters(v, v.start(start), given, model.max_iter, model.tol)

@@ -1,16 +1,18 @@
 """Ballots whose rows have controls z: the score of a row is theta[item] + z . gamma, with gamma unknown too."""
 
+from typing import Any
+
 import numpy as np
 
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import Ballots
 from placet.aggregate.likelihood.ballot_part import BallotPart
 from placet.aggregate.likelihood.information import LEAST_PRECISION
-from placet.aggregate.likelihood.prior import EXTRA_PRIOR
+from placet.aggregate.likelihood.prior import EXTRA_PRIOR, trend_of
 from placet.aggregate.pairs.unidentified_effects import refuse_confounded, refuse_endless, unidentified_names
-from placet.aggregate.result.control_effects import Controls
+from placet.aggregate.result.learned.control_effects import Controls
 from placet.data import DataError, Rankings
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 
 LEAST_DIFFERENCE = 1e-12
 """Differences of a control within ballots smaller than this, relative to its largest value, are rounding errors."""
@@ -33,6 +35,12 @@ class ControlledPart(BallotPart):
 
     def by_item(self, rows: Floats) -> Floats:
         return np.concatenate([np.bincount(self.item, rows, self.n), rows @ self.Z])
+
+    def by_unit(self, rows: Floats, unit: Ints, n_units: int) -> Any:
+        from scipy.sparse import csr_matrix, hstack
+
+        effects = [np.bincount(unit, rows * z, n_units) for z in self.Z.T]
+        return csr_matrix(hstack([super().by_unit(rows, unit, n_units), csr_matrix(np.array(effects).T)]))
 
     def curvature(self, theta: Floats) -> Floats:
         rows = self.bound.curvature(self.to_rows(theta))
@@ -67,7 +75,9 @@ class ControlledBallots(Ballots):
             raise DataError("these ballots have no controls")
         super().__init__(ballots, weight, loss, prior, existence)
         self.names, self.closed = ballots.controls, False
+        self._ballots, self._weight = ballots, weight
         self.unit = typical_differences(ballots, weight)
+        self.varies = np.abs(within_ballots(ballots)).max(axis=0, initial=0.0) > 0
         self.n = self.n_items + len(self.names)
         self.extra = 0.0 if prior is None else max(1.0 / EXTRA_PRIOR**2 / self.scale, LEAST_PRECISION)
         if prior is None:
@@ -78,12 +88,23 @@ class ControlledBallots(Ballots):
     def precisions(self) -> Floats:
         return np.repeat([self.precision, self.extra], [self.n_items, len(self.names)])
 
+    def item_trend(self) -> Floats:
+        """The trend of the prior's mean on the items' support and on the means of their controls within ballots."""
+        weight = np.repeat(self._weight, np.diff(self._ballots.offsets))
+        item, Z = self._ballots.item, within_ballots(self._ballots) / self.unit
+        listed: Any = np.bincount(item, weight, self.n_items)
+        sums: Floats = np.column_stack([np.bincount(item, weight * z, self.n_items) for z in Z.T])
+        means: Floats = sums / np.where(listed > 0, listed, 1.0)[:, None]
+        if (listed > 0).any():
+            means[listed <= 0] = means[listed > 0].mean(axis=0)
+        return trend_of(listed, means)
+
     def effects(self, x: Floats, covariance: Floats | None) -> Controls:
         n = self.n_items
         if self.precision == 0.0:
             refuse_endless(self._unidentified(x), "the order of ballots")
         stderr = None if covariance is None else np.sqrt(np.diag(covariance)[n:])
-        return Controls.in_units(self.names, x[n:], stderr, self.unit)
+        return Controls.in_units(self.names, x[n:], stderr, self.unit, self.varies)
 
     def _unidentified(self, x: Floats) -> str:
         """Names of controls with almost no information at x, given that scores and other controls are unknown too."""

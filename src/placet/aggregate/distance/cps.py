@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placet.aggregate.data_facts import support
+from placet.aggregate.data_facts import support, unused_note
 from placet.aggregate.instances import Instance, instances
-from placet.aggregate.likelihood.controls import unused_note
+from placet.aggregate.likelihood.prior import check_width
 from placet.aggregate.places import ballots_of
-from placet.aggregate.result.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
+from placet.aggregate.result.consensus_set import ConsensusSet
+from placet.aggregate.result.result import RELATIVE_TOLERANCE, Consensus
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.parameters import Estimator
@@ -52,6 +53,7 @@ class CosetPermutation(Estimator):
     def fit(self, data: Rankings, truth: Rankings | None = None) -> "CosetPermutation":
         """Fit to ballots; ``truth``: one ballot for each labeled instance, over the same items."""
         self.check_parameters()
+        check_width(self.prior, "prior")
         rankings = ballots_of(data, "cps")
         agents = (None,) if rankings.agents is None else rankings.agents
         if truth is not None:
@@ -123,8 +125,9 @@ def place_scores(one: Instance, factor: Floats, distance: str) -> Floats:
     place = 0
     while place < M:
         left = np.flatnonzero(free)
-        cost = factor @ costs.at(place, left) if len(factor) else np.zeros(len(left))
-        size = float(np.abs(cost).max(initial=0.0))
+        table = costs.at(place, left)
+        cost = factor @ table if len(factor) else np.zeros(len(left))
+        size = float((np.abs(factor) @ np.abs(table)).max(initial=0.0)) if len(factor) else 0.0  # costs may cancel
         chosen = left[cost <= cost.min() + RELATIVE_TOLERANCE * size]
         scores[chosen] = -(place + (len(chosen) - 1) / 2)
         free[chosen] = False

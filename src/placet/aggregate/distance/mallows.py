@@ -6,10 +6,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from placet.aggregate.data_facts import support
+from placet.aggregate.data_facts import support, unused_note
 from placet.aggregate.distance import spearman
 from placet.aggregate.instances import refuse_instances
-from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.rules.kemeny import KemenyOrder, kemeny_order

@@ -16,7 +16,7 @@ from scipy.optimize import minimize_scalar
 from placet.aggregate.rules.positional import borda
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints, offsets_from_sizes, tier_runs
-from placet.data.memory import refuse_square
+from placet.data.engines.memory import refuse_square
 from placet.kernels.aggregate import matchings as kernels
 
 MOST_EXACT = 12

@@ -1,6 +1,5 @@
 """The likelihood of ballots as a function of item scores, as a sum over the parts of the data, and its minimum."""
 
-import math
 import warnings
 from collections.abc import Callable
 from copy import copy
@@ -19,16 +18,18 @@ from placet.aggregate.likelihood.existence import (
     graph_of_part,
     informative_rows,
     notes_of_parts,
-    refuse_free,
+    refuse_rising,
     united_groups,
 )
 from placet.aggregate.likelihood.information import LEAST_PRECISION
-from placet.aggregate.likelihood.prior import DRAWN_ACCURACY, MOST_DRAWS, WIDEST_PRIOR, learn_width
+from placet.aggregate.likelihood.local_optima import Optima, find_optima, finite_optima
+from placet.aggregate.likelihood.prior import Prior, trend_of, trend_root, width_uncertainty, with_width, without_trend
 from placet.aggregate.places import listed_weight
-from placet.aggregate.result.control_effects import Controls
-from placet.aggregate.result.uncertainty import MOST_SIMULATED
+from placet.aggregate.result.learned.control_effects import Controls
+from placet.aggregate.result.uncertainty import MOST_SIMULATED, SAMPLED
 from placet.data import Parts, Rankings
 from placet.data.arrays import Floats, Ints, Names
+from placet.data.graph import free_sets_over
 from placet.data.parts import as_parts
 from placet.losses import LOSSES
 
@@ -40,21 +41,21 @@ ROUGH, GRADIENT = 1e-4, 10.0
 STEP_ACCURACY = 1e-4
 """Relative residual of Newton steps: a step of sqrt(tol) then has an error of about tol."""
 
-ROUGH_TOLERANCE = 1e-8
-"""Tolerance of the fits used to learn the prior's width."""
-
 PRODUCT_TOLERANCE = 1e-6
-MOST_SADDLES, MOST_BENDS = 5, 500
-MOST_INVERTED, MOST_COLUMNS = 1024, 24
-"""Maximum unknowns for exact traces, with a closed Hessian and with one computed by columns."""
+MOST_BENDS = 500
+"""Maximum items for dense Hessians of a loss that is not convex: beyond, the result may be a saddle point."""
 
-MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW = 200_000_000, 50
-"""Maximum row pairs for a closed Hessian: in total, or per row of a Hessian product if that is more."""
+MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW = 200_000_000, 1000
+"""Maximum row pairs for a closed Hessian in every step: in total, or per row of a Hessian product if that is more.
+
+A step needs fifty products or more, and a row of a product takes as long as twenty pairs.
+"""
 
 CLOSED = "pl-partition"
 """The loss whose Hessian has a closed form."""
 
-MOST_PRODUCT_ROWS = 4_000_000
+MOST_SWAPPED_ROWS = 100_000_000
+"""Maximum rows to evaluate in a search for optima with two items exchanged: about two seconds."""
 
 
 class Ballots:
@@ -64,7 +65,8 @@ class Ballots:
     ballots, or a function that gives those of a part.  ``closed``: whether the Hessian of Plackett-Luce is computed in
     closed form.  If the loss is not convex, items that are always in the same tier of the same ballots (``group``)
     share their mean score: the ballots do not distinguish them, but the prior alone might.  ``existence``: the
-    condition for finite scores that `notes` checks (`notes_of_rankings`).
+    condition for finite scores that `notes` checks (`notes_of_rankings`).  ``trend`` (n_items, k) of the prior's mean
+    and ``spread``, the standard deviation of the log of its width, are those of a learned prior.
     """
 
     part: type[BallotPart] = BallotPart
@@ -87,6 +89,8 @@ class Ballots:
         self.closed = loss == CLOSED and is_closed(pairs, rows)
         self.group: Ints | None = united_groups(self.graphs, self.n)
         self.parts = self.data.map(_bound_part, self.part, self.weight_of, loss, self.scale, self.closed)
+        self.free: list[Any] = []  # sets of items that no ballot bounds from above, if they were asked for
+        self.trend, self.spread = np.zeros((self.n_items, 0)), 0.0
         self.best: list[tuple[float, Floats]] = []  # the least value and its scores under the current prior
 
     def notes(self, items: Names, prior: float | None) -> list[str]:
@@ -95,13 +99,16 @@ class Ballots:
             return notes_of_parts(self.graphs, items, prior)
         rows = self.data.map(_informative_rows, self.weight_of)
         group = np.arange(self.n) if self.group is None else self.group
-        refuse_free(lambda f, merge, *x: rows.sum(f, *x, name="existence", merge=merge), group, items)
+        self.free = free_sets_over(lambda f, merge, *x: rows.sum(f, *x, name="existence", merge=merge), group)
+        if self.free and not searches_optima(self):
+            refuse_rising(self.free, items)
         return []
 
-    def with_prior(self, prior: float) -> "Ballots":
+    def with_prior(self, prior: Prior) -> "Ballots":
         """The same objective and scale with another prior."""
         other = copy(self)
-        other.precision = precision_of(prior, self.scale)
+        other.precision = precision_of(prior.width, self.scale)
+        other.trend, other.spread = prior.trend, prior.spread
         other.best.clear()
         return other
 
@@ -114,9 +121,20 @@ class Ballots:
         """The prior precision of every unknown, or one common to all."""
         return self.precision
 
+    def item_trend(self) -> Floats:
+        """The trend (n_items, k) of the prior's mean on the weight of the ballots that list an item."""
+        return trend_of(self.support)
+
+    def prior_product(self, v: Floats) -> Floats:
+        """The precision matrix of the prior times v."""
+        out = self.precisions * v
+        if self.trend.shape[1]:
+            out[: self.n_items] = self.precision * without_trend(self.trend, v[: self.n_items])
+        return out
+
     def value(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient by item.  O(rows)."""
-        prior = self.precisions * theta
+        prior = self.prior_product(theta)
 
         def with_prior(value: float, grad: Floats) -> tuple[float, Floats]:
             return value + 0.5 * float(theta @ prior), prior + self.average(grad)
@@ -129,11 +147,17 @@ class Ballots:
     def times(self, theta: Floats, v: Floats) -> Floats:
         """Hessian at theta times v.  O(rows)."""
         product = self.parts.sum(_call, "times", self.average(theta), self.average(v), name="Hessian product")
-        return self.average(product) + self.precisions * v
+        return self.average(product) + self.prior_product(v)
 
     def hessian(self, theta: Floats) -> Floats:
         """The dense Hessian in closed form."""
-        return information.with_precision(self.closed_hessian(theta), self.precision)
+        return self.with_trend(information.with_precision(self.closed_hessian(theta), self.precision))
+
+    def with_trend(self, H: Floats) -> Floats:
+        """H with the trend's part of the prior's precision."""
+        if self.trend.shape[1]:
+            H[: self.n_items, : self.n_items] -= (self.precision * self.trend) @ self.trend.T
+        return H
 
     def closed_hessian(self, theta: Floats) -> Floats:
         """As `hessian`, without the prior."""
@@ -141,14 +165,15 @@ class Ballots:
         return found
 
     def dense(self, theta: Floats) -> Floats:
-        """The dense Hessian, computed column by column.  O(items x rows)."""
+        """The dense Hessian by products (`BallotPart.dense`)."""
         H = matrix_of_averages(self.parts.sum(_call, "dense", self.average(theta), name="Hessian"), self.group)
         H[np.diag_indices(self.n)] += self.precisions
-        return H
+        return self.with_trend(H)
 
     def diagonal(self, theta: Floats) -> Floats:
         """The Hessian's diagonal, or the loss's bound on it; 1 where it is 0."""
         d = self.parts.sum(_call, "curvature", theta, name="curvature") + self.precisions
+        d[: self.n_items] -= self.precision * (self.trend**2).sum(axis=1)
         return np.where(d > 0, d, 1.0)
 
     def outer_products(self, theta: Floats) -> Floats:
@@ -167,7 +192,7 @@ class Ballots:
             nonlocal number
             number += 1
             drawn: Floats = self.parts.sum(_call, "noise", theta, (own, number), name="draws")
-            return drawn + np.sqrt(self.precision) * rng.standard_normal(self.n)
+            return drawn + np.sqrt(self.precision) * trend_root(self.trend, rng.standard_normal(self.n))
 
         return draw
 
@@ -272,27 +297,6 @@ def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
     return replace(found, x=back(found.x))
 
 
-def leave_saddles(b: Ballots, found: optim.Fit, max_iter: int, tol: float) -> optim.Fit:
-    """Descend along a direction of negative curvature, if any, and minimize again; up to MOST_SADDLES times.
-
-    The Hessian is computed column by column, so only for up to MOST_BENDS items: beyond, the result may be a saddle
-    point.
-    """
-    for _ in range(MOST_SADDLES):
-        if LOSSES[b.loss].convex or not 1 < b.n <= MOST_BENDS:
-            break
-        values, vectors = np.linalg.eigh(b.dense(found.x))
-        if values[0] >= -1e-7 * max(float(values[-1]), 1e-300):
-            break
-        v = b.average(vectors[:, 0])
-        steps = [found.x + sign * length * v for sign in (1, -1) for length in 0.5 ** np.arange(0, 12)]
-        best = min(steps, key=lambda x: b.value(x)[0])
-        if b.value(best)[0] >= found.value:
-            break
-        found = minimize(b, best, max_iter, tol)
-    return found
-
-
 def _units(b: Ballots, theta: Floats) -> tuple[Map, Map, Floats]:
     """back, forward, y: theta = back(y), gradient in y = forward(gradient), and near-identity outer products in y."""
     J = b.outer_products(theta)
@@ -316,130 +320,92 @@ def _in_coordinates(b: Ballots, back: Map, forward: Map) -> Callable[[Floats], t
 
 
 def fit_ballots(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
-    """The minimum near ``theta``; not a saddle point, even if the loss is not convex."""
-    return leave_saddles(b, minimize(b, theta, max_iter, tol), max_iter, tol)
+    """The minimum near ``theta``; not a saddle point, even if the loss is not convex (`searches_optima`)."""
+    descend = partial(minimize, b, max_iter=max_iter, tol=tol)
+    return find_optima(b, descend, [theta]).fits[0] if searches_optima(b) else descend(theta)
 
 
-def mean_square(b: Ballots, theta: Floats, random_state: int) -> tuple[float, float]:
-    """E[theta' theta] / (n - 1) under the Laplace approximation, and the approximate slope of its log by log width.
+def searches_optima(b: Ballots) -> bool:
+    """Whether there may be several optima, and few enough items (MOST_BENDS) for dense Hessians to find them."""
+    return not LOSSES[b.loss].convex and 1 < b.n <= MOST_BENDS
 
-    (theta' theta + tr C - tr(C dH)) / (n - 1) with C = H^-1 and dH the derivative of H along C theta, from the
-    derivative of Laplace's marginal likelihood with respect to the prior's precision.  If that is too costly, traces
-    are estimated from z' C z with random signs z, the same in every call and assigned in the order of the scores, so
-    that the order of the items does not matter.  The slope is then an upper bound.
+
+def fit_optima(b: Ballots, theta: Floats, start: Floats | None, max_iter: int, tol: float, items: Names) -> Optima:
+    """All local optima found from equal scores, and from ``start`` if given; else the one near ``theta``.
+
+    Without a prior, a ``DataError`` if the loss falls for ever as the scores of some items rise.
     """
-    n, scale = b.n_items, b.scale
-    scores = np.append(theta[:n], np.zeros(b.n - n))
-    own = float(scores @ scores)
-    if b.n <= (MOST_INVERTED if b.closed else MOST_COLUMNS):
-        C = _inverse(b, _hessian(b, theta))
-        back = C @ scores
-        trace, spread = float(np.trace(C[:n, :n])), b.precision * float((C[:n, :n] ** 2).sum())
-        bend = float((C * _directional_derivative(lambda x: _hessian(b, x), theta, back)).sum())
-    else:
-        times, diagonal = _products(b, theta)
-        back = optim.cg(times, scores, rtol=STEP_ACCURACY, diagonal=diagonal)
-        rng, order = np.random.default_rng(random_state), np.argsort(theta[:n], kind="stable")
-        total, bends, draws, trace = 0.0, 0.0, 0, math.inf
-        while draws < MOST_DRAWS and trace * math.sqrt(2 / (n * max(draws, 1))) > DRAWN_ACCURACY * own * scale:
-            z = np.zeros(b.n)
-            z[order] = rng.choice([-1.0, 1.0], n)
-            y = optim.cg(times, z, rtol=1e-2, diagonal=diagonal)
-            bends += float(y @ _directional_derivative(partial(_swapped_product, b, z), theta, back))
-            total, draws = total + float(z @ y), draws + 1
-            trace = total / draws
-        bend, spread = bends / draws, trace
-    square = own + (trace - bend) / scale
-    growth = 4 * b.precision * float(scores @ back) + 2 * spread / scale
-    return square / max(n - 1, 1), growth / square if square > 0 else 0.0
+    descend = partial(minimize, b, max_iter=max_iter, tol=tol)
+    if not searches_optima(b):
+        return Optima([descend(theta)], np.ones(1), True)
+    starts = [np.zeros(b.n), *([] if start is None else [start])]
+    swaps = b.n_items**2 * b.n_rows <= MOST_SWAPPED_ROWS
+    if not b.free:
+        return find_optima(b, descend, starts, swaps)
+    optima, rising = finite_optima(b, descend, starts, b.free, swaps)
+    if rising:
+        refuse_rising(rising, items)
+    return optima
 
 
-def _directional_derivative(at: Map, theta: Floats, v: Floats, h: float = 1e-3) -> Floats:
-    """Derivative of ``at`` along v at theta, by central differences."""
-    size = float(np.abs(v).max(initial=0.0))
-    if size == 0.0:
-        return 0.0 * at(theta)
-    step = h / size * v
-    return (at(theta + step) - at(theta - step)) / (2 * h / size)
-
-
-def _swapped_product(b: Ballots, v: Floats, theta: Floats) -> Floats:
-    return b.times(theta, v)
-
-
-def _products(b: Ballots, theta: Floats) -> tuple[Map, Floats]:
-    """The function v -> H v and the diagonal of H; from the closed Hessian if there is one."""
-    if b.closed and b.n <= MOST_SIMULATED:
-        H = b.hessian(theta)
-        return lambda v: H @ v, np.diag(H)
-    return partial(b.times, theta), b.diagonal(theta)
-
-
-def _hessian(b: Ballots, theta: Floats) -> Floats:
-    return b.hessian(theta) if b.closed else b.dense(theta)
-
-
-def _inverse(b: Ballots, H: Floats) -> Floats:
-    """H^-1; if the loss is not convex, with eigenvalues of H raised to at least the prior's precision."""
-    if LOSSES[b.loss].convex:
-        return information.inverse_of(H)
-    values, vectors = np.linalg.eigh(H)
-    return (vectors / np.maximum(values, b.precision)) @ vectors.T
-
-
-def learn_prior(b: Ballots, theta: Floats, max_iter: int, random_state: int) -> tuple[float, Floats]:
-    """Learn the width of the scores' prior by marginal likelihood; also returns scores close to the fit.  O(fits)."""
-    if not b.n or not b.n_rows:
-        return WIDEST_PRIOR, theta
-    fits = 0
-
-    def at_width(width: float) -> tuple[float, float]:
-        nonlocal theta, fits
-        other = b.with_prior(width)
-        fit = (
-            minimize(other, theta, max_iter, ROUGH_TOLERANCE)
-            if fits
-            else fit_ballots(other, theta, max_iter, ROUGH_TOLERANCE)
-        )
-        theta, fits = other.average(fit.x), fits + 1
-        return mean_square(other, theta, random_state)
-
-    width = learn_width(at_width)
-    return width, theta
-
-
-def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.Generator) -> tuple[Any, Any, list[str]]:
-    """Covariance or standard errors, and notes on how they were computed."""
+def uncertainty_of(
+    b: Ballots, theta: Floats, kind: str | None, rng: np.random.Generator, meat: Floats | None = None
+) -> tuple[Any, Any, list[str]]:
+    """Covariance or standard errors, and notes on how they were computed; ``meat``: that of the sandwich, if known."""
     if kind is None or b.n == 0:
         return None, None, []
     if b.n > MOST_SIMULATED and b.n > b.n_items:
         return None, None, [f"no standard errors: controls of rows, and more than {MOST_SIMULATED} unknowns"]
     if b.n > MOST_SIMULATED:
-        return (
-            None,
-            _sampled_errors(b, theta, rng),
-            [f"more than {MOST_SIMULATED} items: standard errors are sampled, and differences leave correlations out"],
-        )
-    notes = []
-    robust = b.outer_products(theta) if kind == "sandwich" else None
-    if b.closed:
-        H = b.hessian(theta)
-    elif b.n_rows * b.n <= MOST_PRODUCT_ROWS or kind == "sandwich" or b.n > b.n_items:
-        H = b.dense(theta)
-        if not b.precision > 0:
-            information.with_precision(H[: b.n_items, : b.n_items], 0.0)
-    else:
-        H = information.with_precision(b.outer_products(theta), b.precision)
-        notes.append("standard errors are from the outer products of the ballots' gradients")
-    H = with_curvature_in_groups(H, b.group)
+        return None, _sampled_errors(b, theta, rng), [SAMPLED]
+    robust = meat
+    if kind == "sandwich" and meat is None:  # the prior is as uncertain as it says: unlisted items have its width
+        robust = b.with_trend(b.outer_products(theta) + np.diag(np.broadcast_to(b.precisions, b.n)))
+    H = with_curvature_in_groups(dense_hessian(b, theta), b.group)
     try:
+        wider = _width_errors(b, theta, H) if b.spread else None
         covariance = information.covariance(H, robust, b.scale, b.n_items)
+        covariance = covariance if wider is None else with_width(covariance, wider)
         if b.group is not None:
             covariance = matrix_of_averages(covariance, b.group)
             covariance[np.diag_indices(b.n)] = np.maximum(np.diag(covariance), 0.0)  # rounding, if all are one group
-        return covariance, None, notes
+        return covariance, None, []
     except np.linalg.LinAlgError:
-        return None, None, [*notes, "no standard errors: the information matrix is not positive definite"]
+        return None, None, ["no standard errors: the information matrix is not positive definite"]
+
+
+def uncertainty_of_optima(
+    b: Ballots, optima: Optima, x: Floats, kind: str | None, random_state: int
+) -> tuple[Any, Any, list[str]]:
+    """As `uncertainty_of` at the scores x; of several optima, the covariance of the mixture of their normal laws."""
+    if len(optima.fits) == 1:
+        return uncertainty_of(b, x, kind, np.random.default_rng(random_state))
+    found = [uncertainty_of(b, fit.x, kind, np.random.default_rng(random_state)) for fit in optima.fits]
+    if any(covariance is None for covariance, _, _ in found):
+        return found[0] if kind is None else (None, None, found[0][2])
+    total = information.with_mean_zero(optima.spread(), b.n_items)
+    for share, (covariance, _, _) in zip(optima.share, found):
+        total += share * covariance
+    return total, None, found[0][2]
+
+
+def dense_hessian(b: Ballots, theta: Floats) -> Floats:
+    """The dense Hessian, in closed form or by products; without a prior, the common shift of scores is fixed.
+
+    The closed form of Plackett-Luce serves even if it is too slow for every step of a fit.
+    """
+    if b.closed or (b.loss == CLOSED and b.n == b.n_items):
+        return b.hessian(theta)
+    H = b.dense(theta)
+    if not b.precision > 0:
+        information.with_precision(H[: b.n_items, : b.n_items], 0.0)
+    return H
+
+
+def _width_errors(b: Ballots, theta: Floats, H: Floats) -> Floats:
+    """What the uncertainty of the prior's width adds to the covariance of mean-zero scores."""
+    n, covariance = b.n_items, information.inverse_of(H.copy()) / b.scale
+    return width_uncertainty(covariance, theta[:n], b.trend, b.precision * b.scale, b.spread)
 
 
 def _sampled_errors(b: Ballots, theta: Floats, rng: np.random.Generator) -> Floats:

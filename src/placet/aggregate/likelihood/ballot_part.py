@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from copy import copy
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from placet.aggregate.likelihood import information
 from placet.data import DataError, Lists, Rankings
-from placet.data.arrays import Floats, read_only, rows_of, tier_runs
+from placet.data.arrays import Floats, Ints, read_only, rows_of, tier_runs
 from placet.kernels.aggregate import strict_orders
 from placet.kernels.losses import partition
 from placet.losses import Bound
@@ -96,8 +97,23 @@ class BallotPart:
         return H
 
     def dense(self, theta: Floats) -> Floats:
-        """The dense Hessian, computed column by column.  O(items x rows)."""
-        return information.by_columns(partial(self.times, theta), len(theta))
+        """The dense Hessian by products: one for each item, or for each place of the longest ballot if these are fewer.
+
+        A product with the rows that are first on their ballots gives the first column of every ballot's own Hessian.
+        O(rows) each.
+        """
+        sizes = np.diff(self.offsets)
+        longest = int(sizes.max(initial=0))
+        if longest >= self.n or len(theta) > self.n:
+            return information.by_columns(partial(self.times, theta), len(theta))
+        s, place = self.to_rows(theta), np.arange(len(self.item)) - np.repeat(self.offsets[:-1], sizes)
+        H = np.zeros((self.n, self.n))
+        for k in range(longest):
+            column = self.bound.hvp(s, (place == k).astype(np.float64))
+            rows = np.repeat(sizes > k, sizes)
+            at = np.repeat(self.item[self.offsets[:-1][sizes > k] + k], sizes[sizes > k])
+            np.add.at(H, (self.item[rows], at), column[rows])
+        return (H + H.T) / 2
 
     def curvature(self, theta: Floats) -> Floats:
         """The Hessian's diagonal, or the loss's bound on it."""
@@ -124,6 +140,12 @@ class BallotPart:
 
     def by_item(self, rows: Floats) -> Floats:
         return np.bincount(self.item, rows, self.n).astype(np.float64, copy=False)
+
+    def by_unit(self, rows: Floats, unit: Ints, n_units: int) -> Any:
+        """(units, unknowns), sparse: `by_item` for the rows of each unit."""
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix((rows, (unit, self.item)), shape=(n_units, self.n))
 
 
 WeightOf = Callable[[Rankings], Floats]

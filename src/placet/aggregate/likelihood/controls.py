@@ -4,9 +4,7 @@ The difference of two scores is theta_i - theta_j + z . gamma, where z are the c
 answer of i was, or 1 if it was shown first or played at home.  Items are ranked at z = 0.
 """
 
-from collections.abc import Sequence
-
-from placet.data import Comparisons, DataError, Parts, Rankings
+from placet.data import Comparisons, DataError, Rankings
 
 ORDER = "order"
 """The name of the control that is 1 for the item that came first."""
@@ -24,9 +22,3 @@ def refuse_row_controls(data: Rankings | Comparisons, method: str) -> None:
     """Raise ``DataError`` if ballots have row controls, which a model of pairs cannot use."""
     if isinstance(data, Rankings) and getattr(data, "control", None) is not None:
         raise DataError(f"{method!r} counts the pairs of ballots, which have no controls of rows; use 'plackett-luce'")
-
-
-def unused_note(data: Rankings | Comparisons | Parts, method: str) -> list[str]:
-    """A note if ``data`` have controls that the method ignores."""
-    names: Sequence[str] | None = getattr(data, "controls", None)
-    return [f"{method!r} does not look at the controls ({', '.join(names)})"] if names else []

@@ -6,16 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data import Comparisons, DataError, Rankings
-from placet.data.arrays import Floats, Ints, Names, offsets_from_sizes
+from placet.data import DataError, Rankings
+from placet.data.arrays import Floats, Ints, Names, numbers, offsets_from_sizes
 from placet.data.graph import (
-    OverAll,
     always_together,
     components_of_edges,
     components_of_pairs,
-    free_to_rise_over,
     reduced_edges,
 )
+from placet.kernels import for_rows
 from placet.kernels.aggregate import strict_orders
 from placet.kernels.losses import pairs as kernels
 
@@ -31,7 +30,8 @@ def notes_of_pairs(
     """Notes on items whose scores only the prior bounds; without a prior, a ``DataError`` that names the groups."""
     n = len(items)
     over, under = (wins_i > 0) | (ties > 0), (wins_j > 0) | (ties > 0)
-    reach = [kernels.spreads(i, j, over, under, forward, 20) for forward in (True, False)]
+    spreads = for_rows(kernels, len(i)).spreads
+    reach = [spreads(i, j, over, under, forward, 20) for forward in (True, False)]
     if all(last == n and everyone for last, everyone in reach):
         return []
     component = components_of_pairs(np.concatenate([i[over], j[under]]), np.concatenate([j[over], i[under]]), n)
@@ -43,17 +43,58 @@ def notes_of_pairs(
     return _notes(component, beats, beaten, items)
 
 
+def notes_of_tie_rate(
+    i: Codes, j: Codes, wins_i: Floats, wins_j: Floats, ties: Floats, n: int, prior: Any
+) -> list[str]:
+    """A note if only the prior bounds a learned tie rate, with the differences; without a prior, a ``DataError``.
+
+    The rate t and the scores s may grow together without end iff some s has s_i - s_j >= 1 wherever i beat j, and
+    |s_i - s_j| <= 1 wherever they tied: no cycle has more wins than ties.  O(pairs), O(n pairs) if no wins form a
+    cycle.
+    """
+    won, lost, tied = wins_i > 0, wins_j > 0, ties > 0
+    if (won & lost).any():
+        return []
+    over, under = np.concatenate([i[won], j[lost]]), np.concatenate([j[won], i[lost]])
+    if _have_cycle(over, under, n):
+        return []
+    head = np.concatenate([over, i[tied], j[tied]])
+    tail = np.concatenate([under, j[tied], i[tied]])
+    step = np.concatenate([np.full(len(over), -1), np.ones(2 * int(tied.sum()), np.int64)])
+    height = np.zeros(n, np.int64)
+    for _ in range(n):  # shortest paths: s_tail <= s_head + step
+        new = height.copy()
+        np.minimum.at(new, tail, height[head] + step)
+        if np.array_equal(new, height):
+            break
+        height = new
+    else:
+        return []
+    what = "all votes that are not ties agree with one order, so they fit ever better the more likely ties become"
+    if not len(over):
+        what = "every result is a tie, which says how often results tie, and not that the items are equal"
+    if prior is None:
+        raise DataError(f"the tie rate has no finite value: {what}; give a prior (such as prior=10), or ties='none'")
+    return [f"{what}; only the prior bounds the scores and the tie rate"]
+
+
+def _have_cycle(over: Codes, under: Codes, n: int) -> bool:
+    """Whether wins form a cycle: items that nobody left has beaten are taken away, again and again."""
+    while len(over):
+        beaten = np.bincount(under, minlength=n) > 0
+        left = beaten[over]
+        if left.all():
+            return True
+        over, under = over[left], under[left]
+    return False
+
+
 def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "order") -> list[str]:
     """As `notes_of_pairs`, for ballots; those of weight zero are ignored.
 
     ``rule``: the condition for finite scores.  "order": the graph "is in a higher tier than" is strongly connected;
-    "tiers": the same, with items of one tier linked both ways; "sums": no set of items is free to rise
-    (`placet.data.graph.free_to_rise`), with items that are always tied together merged into one.
+    "tiers": the same, with items of one tier linked both ways; "sums" needs the loss itself (`Ballots.notes`).
     """
-    if rule == "sums" and prior is None:
-        rows = informative_rows(data, weight)
-        refuse_free(lambda f, merge, *x: f(rows, *x), always_together(*rows, data.n_items), data.items)
-        return []
     return notes_of_parts([graph_of_part(data, weight, rule, together=False)], data.items, prior)
 
 
@@ -89,7 +130,7 @@ def _connects_all(data: Rankings, weight: Floats) -> bool:
 
 
 def notes_of_parts(graphs: Sequence[PartGraph], items: Sequence[Hashable], prior: Any) -> list[str]:
-    """As `notes_of_rankings`, for ballots in parts; for rule "sums" without a prior see `refuse_free`."""
+    """As `notes_of_rankings`, for ballots in parts; for rule "sums" without a prior see `Ballots.notes`."""
     if any(graph.edges is None for graph in graphs):
         return []
     component = components_of_edges([graph.edges for graph in graphs if graph.edges is not None], len(items))
@@ -140,16 +181,18 @@ def informative_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:
     return _rows_of(data, (tiers > 0) & (weight > 0))
 
 
-def refuse_free(over_all: OverAll, group: Ints, items: Sequence[Hashable]) -> None:
-    """Raise ``DataError`` if rule "sums" fails over the `informative_rows` of all parts; a group is one unknown."""
-    free = free_to_rise_over(over_all, group)
-    if free is not None:
-        inside = np.flatnonzero(free)
-        raise DataError(
-            f"no finite scores exist: the scores of {len(inside)} of {len(items)} items may rise together without end "
-            f"({_group_names(inside, items)}): wherever a ballot lists one of them, every tier above has one of "
-            "them, too; " + WAY_OUT
-        )
+def refuse_rising(rising: Sequence[NDArray[np.bool_]], items: Sequence[Hashable]) -> None:
+    """Raise ``DataError``: the likelihood grows for ever as the scores of the items in a mask rise together.
+
+    Of several masks, that of the first names is shown, whatever the order of the items.
+    """
+    sets = [np.array(sorted(np.flatnonzero(mask).tolist(), key=lambda k: str(items[k]))) for mask in rising]
+    inside = min(sets, key=lambda members: [str(items[k]) for k in members])
+    raise DataError(
+        f"no finite scores exist: the scores of {len(inside)} of {len(items)} items may rise together without end, and "
+        f"the likelihood with them ({_group_names(inside, items)}): wherever a ballot lists one of them, every tier "
+        "above has one of them, too; " + WAY_OUT
+    )
 
 
 def _refuse_groups(component: Ints, items: Sequence[Hashable]) -> None:
@@ -191,22 +234,16 @@ def _group_names(group: Any, items: Sequence[Hashable]) -> str:
     return f"[{names}{f', ... {len(group)} items' if len(group) > SHOWN else ''}]"
 
 
-def data_kind(data: Any) -> str:
-    """ "rankings" or "comparisons"; for anything else, a ``TypeError`` that says how to create them."""
-    if isinstance(data, Rankings):
-        return "rankings"
-    if isinstance(data, Comparisons):
-        return "comparisons"
-    raise TypeError(
-        f"data must be Rankings or Comparisons, not {type(data).__name__}; "
-        "placet.read('votes.csv') reads a file, Rankings.from_orders and Comparisons.from_battles take Python objects"
-    )
-
-
 def agent_factor(agent_weight: Any, data: Any) -> Any:
     """The factor of every ballot or row, from a mapping of agents' names to weights; 1 without a mapping."""
     factor = factor_by_agent(agent_weight, data.agents)
-    return 1.0 if factor is None else factor[data.agent]
+    if factor is None:
+        return 1.0
+    rows = factor[data.agent]
+    weight = data.weight if isinstance(data, Rankings) else data.wins_i + data.wins_j + data.ties
+    with np.errstate(over="ignore"):
+        numbers(weight * rows, "weight times agent_weight", positive=True)
+    return rows
 
 
 def factor_by_agent(agent_weight: Any, agents: Names | None) -> Floats | None:

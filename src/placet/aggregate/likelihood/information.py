@@ -10,7 +10,7 @@ from placet.data.arrays import Floats, Ints
 from placet.kernels.aggregate import strict_orders
 from placet.optim import cg
 
-Stderr = Literal["observed", "sandwich", None]
+Stderr = Literal["auto", "observed", "sandwich", None]
 """Standard errors from the observed information, from the robust sandwich estimator, or none."""
 
 SCORE_TOLERANCE = 1e-8
@@ -99,10 +99,20 @@ def covariance(H: Floats, meat: Floats | None, scale: float, n_items: int | None
 
     ``n_items``: number of leading unknowns that are scores; None for all.
     """
-    inverse = inverse_of(H)
-    if meat is not None:
-        inverse = inverse @ meat @ inverse
-    return with_mean_zero(inverse, len(inverse) if n_items is None else n_items) / scale
+    inverse, n = inverse_of(H), len(H) if n_items is None else n_items
+    return with_mean_zero(inverse, n) / scale if meat is None else sandwich(inverse, meat, scale, n)
+
+
+def sandwich(inverse: Floats, meat: Floats, scale: float, n_items: int) -> Floats:
+    """H^-1 M H^-1 / ``scale`` from H^-1 and M for scores with mean zero: symmetric, and without negative variances."""
+    meat = meat / scale  # before the products, which overflow if weights are vast and few units have them
+    found = with_mean_zero(inverse @ meat @ inverse, n_items)
+    if (np.diag(found) >= 0).all():
+        return (found + found.T) / 2
+    value, vector = np.linalg.eigh(meat)  # rounding has taken over: the square of a root has no negative variances
+    root = inverse @ (vector * np.sqrt(np.maximum(value, 0.0)))
+    root[:n_items] -= root[:n_items].mean(axis=0) if n_items else 0.0
+    return root @ root.T
 
 
 def sampled_stderr(

@@ -18,8 +18,9 @@ from scipy.linalg import cho_factor, cho_solve
 from placet import optim
 from placet.aggregate.likelihood.information import with_mean_zero
 from placet.aggregate.likelihood.prior import EXTRA_PRIOR, LEARNING_TOLERANCE, NARROWEST, WIDEST_PRIOR
+from placet.data import DataError
 from placet.data.arrays import Floats
-from placet.data.memory import refuse_square
+from placet.data.engines.memory import refuse_square
 
 FIRST_WIDTH = 0.5
 MOST_ROUNDS = 60
@@ -213,6 +214,12 @@ def check_rater_options(prior: Any, stderr: Any) -> None:
     """Raise ``ValueError`` for options that a fit with raters does not have."""
     if prior is None or stderr == "sandwich":
         raise ValueError('agents= needs a prior, such as prior="learn", and has no stderr="sandwich"')
+
+
+def refuse_no_evidence(weight: float) -> None:
+    """Raise ``DataError`` if the votes or ballots of all agents together weigh nothing."""
+    if not weight > 0:
+        raise DataError("nothing is known about agents: there are no votes or ballots, or all weigh 0")
 
 
 def learn_widths(

@@ -8,6 +8,8 @@ widths.
 
 from typing import Any
 
+from placet.data.errors import as_choices
+
 KINDS = ("sharpness", "ties", "side")
 
 
@@ -18,5 +20,5 @@ def parse_kinds(agents: Any) -> tuple[str, ...]:
     asked = KINDS if agents == "all" else tuple(part.strip() for part in str(agents).replace(",", "+").split("+"))
     unknown = [kind for kind in asked if kind not in KINDS]
     if unknown:
-        raise ValueError(f'agents {unknown[0]!r} is unknown; choose from {list(KINDS)}, joined by +, or "all"')
+        raise ValueError(f'agents {unknown[0]!r} is unknown; choose from {as_choices(KINDS)}, joined by +, or "all"')
     return tuple(kind for kind in KINDS if kind in asked)

@@ -167,7 +167,7 @@ class PairFamily:
         pair, self.of_pair = np.unique(data.i * n + data.j, return_inverse=True)
         won, lost, tied = (_sums(self.of_pair, column, len(pair)) for column in (data.wins_i, data.wins_j, data.ties))
         self.pooled = Comparisons(pair // n, pair % n, won, lost, tied, items=data.items, ordered=data.ordered)
-        self.law = pair_likelihood.pair_counts(self.pooled, TIES[model.ties], 1.0, model.order_effect)
+        self.law = pair_likelihood.pair_counts(self.pooled, TIES[model.tie_model(self.pooled)], 1.0, model.order_effect)
         self.size = n + self.law.n_extra
         self.n_parameters = max(n - 1, 0) + self.law.n_extra
 
@@ -177,7 +177,7 @@ class PairFamily:
         n = len(self.pooled)
         won, lost, tied = (_sums(self.of_pair, c * factor, n) for c in (d.wins_i, d.wins_j, d.ties))
         whole = replace(self.pooled, wins_i=won, wins_j=lost, ties=tied)
-        found = pair_likelihood.pair_counts(whole, TIES[self.model.ties], width, self.model.order_effect)
+        found = pair_likelihood.pair_counts(whole, self.law.model, width, self.model.order_effect)
         return found._replace(model=self.law.model, tie=self.law.tie)
 
     def start(self, weight: Floats) -> GroupFit:
@@ -227,7 +227,8 @@ class PairFamily:
         slope, curvature, cross, tie_slope, tie_curvature = np.zeros((5, rows))
         extra = (cross, tie_slope, tie_curvature) if self.law.tie else (np.empty(0),) * 3
         counts = (d.wins_i, d.wins_j, d.ties)
-        PAIR_MODELS[self.law.model].slopes(self._advantage(state), t, *counts, slope, curvature, *extra)
+        slopes = PAIR_MODELS[self.law.model].kernel("slopes")
+        slopes(self._advantage(state), t, *counts, slope, curvature, *extra)
         columns, values = [d.i, d.j], [-slope, slope]
         if self.law.tie:
             columns, values = [*columns, np.full(rows, n)], [*values, -tie_slope]
@@ -242,7 +243,7 @@ class PairFamily:
 
     def own_information(self, state: GroupFit, voter: int) -> Floats:
         own = self.data[self.voters.rows(voter)].reweighted(1.0, agents=False)
-        p = pair_likelihood.pair_counts(own, TIES[self.model.ties], None, self.model.order_effect)
+        p = pair_likelihood.pair_counts(own, self.law.model, None, self.model.order_effect)
         p = p._replace(model=self.law.model, tie=self.law.tie)
         return pair_likelihood.hessian(p, pair_likelihood.derivatives(p, state.x), prior=False) * p.scale
 

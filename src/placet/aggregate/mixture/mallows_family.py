@@ -12,7 +12,7 @@ from placet.aggregate.places import places
 from placet.aggregate.rules.kemeny import margins
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, tier_runs
-from placet.data.memory import refuse_square
+from placet.data.engines.memory import refuse_square
 from placet.kernels import metrics as metric_kernels
 from placet.kernels.aggregate import kemeny as kemeny_kernels
 

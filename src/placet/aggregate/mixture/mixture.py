@@ -10,11 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placet.aggregate.data_facts import support
+from placet.aggregate.data_facts import data_kind, support, unused_note
 from placet.aggregate.instances import refuse_instances
-from placet.aggregate.likelihood.controls import unused_note
-from placet.aggregate.likelihood.existence import data_kind
-from placet.aggregate.method_table import MIXED
+from placet.aggregate.method_table import MIXED, mixed_model
 from placet.aggregate.mixture.em import MixtureFit, ascend, best_of_starts, in_own_order, responsibilities
 from placet.aggregate.mixture.families import PairFamily, family_of
 from placet.aggregate.mixture.mallows_family import Distances
@@ -26,7 +24,7 @@ from placet.aggregate.result.groups import Groups, Tried, bic
 from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
-from placet.data.errors import one_of
+from placet.data.errors import as_choices
 from placet.data.parameters import Estimator
 from placet.threads import algebra_threads
 
@@ -152,11 +150,13 @@ class Mixture(Estimator):
         data_kind(data)
         refuse_instances(data, "mixture")
         if isinstance(self.model, str):
-            estimator: Any = MIXED[one_of(self.model, MIXED, "model of a mixture")]()
+            estimator: Any = mixed_model(self.model, "model of a mixture")()
         elif isinstance(self.model, Estimator) and type(self.model) in MIXED.values():
             estimator = self.model.unfitted()
         else:
-            raise ValueError(f"a mixture of {type(self.model).__name__} is not possible; choose from {sorted(MIXED)}")
+            raise ValueError(
+                f"a mixture of {type(self.model).__name__} is not possible; choose from {as_choices(MIXED)}"
+            )
         if getattr(estimator, "agents", None) is not None:
             raise ValueError(f"a mixture gives agents groups; agents={estimator.agents!r} of its model is not possible")
         self.check_parameters()
@@ -310,7 +310,7 @@ def _with_errors(c: Consensus, family: Family, covariance: Floats | None) -> Con
             beside["dispersion_stderr"] = float(error[0])
         if isinstance(family, PairFamily):
             beside |= family.errors_beside(c, error)
-    return replace(c, stderr=None, covariance=scores, **beside)
+    return replace(c, stderr=None, covariance=scores, roots=None, **beside)
 
 
 def _notes(found: MixtureFit, voters: Voters) -> list[str]:

@@ -16,7 +16,7 @@ from placet.aggregate.likelihood.information import WAY_OUT, WHAT, inverse_of
 from placet.aggregate.mixture.em import MixtureFit
 from placet.aggregate.mixture.voters import Family
 from placet.data.arrays import Floats
-from placet.data.memory import refuse_square
+from placet.data.engines.memory import refuse_square
 
 MOST_UNKNOWNS = 3000
 

@@ -156,6 +156,11 @@ def bounded_log(x: Floats) -> Floats:
 
 
 def plain_copy(model: Estimator, **changes: Any) -> Any:
-    """A copy without weights of agents, which are already included in the counts of the voters."""
+    """A copy without weights of agents, which are already included in the counts of the voters.
+
+    A learned prior has mean 0 for every item, as in the objective of the mixture.
+    """
     known = model.get_params(deep=False)
-    return model.unfitted(**{k: v for k, v in ({"agent_weight": None} | changes).items() if k in known})
+    copy: Any = model.unfitted(**{k: v for k, v in ({"agent_weight": None} | changes).items() if k in known})
+    copy.level_prior = True
+    return copy

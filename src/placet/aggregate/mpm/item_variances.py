@@ -15,7 +15,7 @@ from placet.aggregate.mpm.preference_errors import Errors, error_notes
 from placet.aggregate.mpm.preference_likelihood import AGENTS_AT_ONCE, PreferenceFit, Preferences
 from placet.data.arrays import Floats, Ints, rows_of
 from placet.data.breaking import strength_values
-from placet.data.memory import refuse_square
+from placet.data.engines.memory import refuse_square
 from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import Fit, lbfgs, newton
 from placet.threads import map_ordered

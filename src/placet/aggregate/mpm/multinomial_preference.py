@@ -6,16 +6,15 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.data_facts import notes_of_data, support, with_votes_counted
-from placet.aggregate.likelihood.controls import unused_note
-from placet.aggregate.likelihood.existence import data_kind
+from placet.aggregate.data_facts import data_kind, notes_of_data, support, unused_note, with_votes_counted
 from placet.aggregate.likelihood.information import Stderr
-from placet.aggregate.likelihood.prior import prior_note
+from placet.aggregate.likelihood.prior import check_width, prior_note
 from placet.aggregate.mpm.item_variances import MOST_DENSE, variance_errors, variances
 from placet.aggregate.mpm.preference_errors import Errors, errors
 from placet.aggregate.mpm.preference_likelihood import PreferenceFit, Preferences, Votes, learn, preferences, votes
 from placet.aggregate.mpm.preference_parts import preferences_of_parts
-from placet.aggregate.result.result import Consensus, ConsensusSet
+from placet.aggregate.result.consensus_set import ConsensusSet
+from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.breaking import PairStrength
@@ -136,11 +135,11 @@ class MultinomialPreference(Estimator):
         self.check_parameters()
         if isinstance(self.adherence, str) and self.adherence not in ("learned", "supervised"):
             raise ValueError(
-                f"adherence {self.adherence!r} is unknown; choose from [None, 'learned', 'supervised'] or a mapping"
+                f"adherence {self.adherence!r} is unknown; choose from None, learned, supervised, or give a mapping"
             )
         for name, value in (("prior", self.prior), ("variance_prior", self.variance_prior)):
-            if value is not None and not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a positive standard deviation, not {value}")
+            if value is not None:
+                check_width(value, name)
         if (truth is not None) != (self.adherence == "supervised"):
             raise ValueError("adherence='supervised' and the labeled instances, fit(data, truth), belong together")
         if self.variance and isinstance(data, Comparisons):

@@ -11,11 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from placet.aggregate.likelihood.information import WAY_OUT, WHAT, inverse_of, outer_products, with_mean_zero
+from placet.aggregate.likelihood.information import (
+    LEAST_PRECISION,
+    WAY_OUT,
+    WHAT,
+    inverse_of,
+    outer_products,
+    with_mean_zero,
+)
 from placet.aggregate.mpm.preference_likelihood import PreferenceFit, Preferences, Votes
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data.arrays import Floats, Ints
-from placet.data.memory import refuse_square
+from placet.data.engines.memory import refuse_square
 from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import cg
 
@@ -27,6 +34,9 @@ FEW_GROUPS = 1 / 12
 
 SMALL = 128
 """Largest number of items for which a matrix is inverted in a single thread, to avoid contention in small instances."""
+
+MOST_CORRELATIONS = 30_000_000
+"""Entries of the covariances of all problems together: 240 MB."""
 
 FEW_AGENTS = 10
 ROUNDS = 64
@@ -98,6 +108,7 @@ def errors(
     p: Preferences | Votes, found: PreferenceFit, precision: float, stderr: str, learned: bool, rng: Any
 ) -> Iterator[Errors]:
     """Errors of the scores of every instance; ``learned``: adherences were fitted together with the scores."""
+    most = most_correlated(np.diff(p.bounds))
     for k in range(len(p.instances)):
         s = found.s[p.bounds[k] : p.bounds[k + 1]]
         M, units = len(s), p.n_units(k)
@@ -106,19 +117,31 @@ def errors(
         if M < 2:
             yield Errors(np.zeros((M, M)), None, [])
         elif units == 0:
-            yield Errors((np.eye(M) - 1 / M) / precision, None, [])
+            alone = (1 - 1 / M) / precision
+            whole = (np.eye(M) - 1 / M) / precision if most >= M else None
+            yield Errors(whole, None if most >= M else np.full(M, np.sqrt(alone)), [])
         else:
             robust = stderr == "sandwich" and units > 1
             notes = error_notes(p, stderr, units)
             profile = learned and not p.several and M <= MOST_SIMULATED
             if learned and not profile:
                 notes.append("learned adherences are taken as known in standard errors")
-            problem = _InstanceErrors(p, k, s, found.adherence, precision, robust, profile, units)
+            problem = _InstanceErrors(p, k, s, found.adherence, precision, robust, profile, units, most)
             covariance, errors = problem.errors(rng)
+            if most < M <= MOST_SIMULATED:
+                notes.append(f"more than {most} items, in {len(p.instances)} problems: errors are without correlations")
             if M > MOST_SIMULATED:
                 how = "" if problem.structured else "sampled, and " if errors is not None else "not computed, and "
                 notes.append(f"more than {MOST_SIMULATED} items: standard errors are {how}without correlations")
             yield Errors(covariance, errors, notes)
+
+
+def most_correlated(sizes: Ints) -> int:
+    """Items up to which a problem keeps the covariance of its scores, so that those of all problems fit in memory."""
+    kept = sizes[sizes <= MOST_SIMULATED].astype(np.float64)
+    if float(kept @ kept) <= MOST_CORRELATIONS:
+        return MOST_SIMULATED
+    return int(np.sqrt(MOST_CORRELATIONS / len(sizes)))
 
 
 def error_notes(p: Preferences | Votes, stderr: str, units: float) -> list[str]:
@@ -147,20 +170,22 @@ class _InstanceErrors:
         robust: bool,
         profile: bool,
         units: float,
+        most: int,
     ):
         self.p, self.k, self.s, self.t = p, k, s, adherence
+        self.whole = len(s) <= most
         self.robust, self.profile = robust, profile
         self.factor = units / (units - 1) if robust else 1.0
         if isinstance(p, Votes):
             self.unit = max(p.unit, precision)
-            self.precision = precision / self.unit
+            self.precision = max(precision / self.unit, LEAST_PRECISION) if precision else 0.0
             self.structured = False
             return
         g = p.groups(adherence)
         own = slice(g.bounds[k], g.bounds[k + 1])
         self.group_adherence, total = g.adherence[own], g.total[own]
         self.unit = max(float(total.sum()), precision)
-        self.precision = precision / self.unit
+        self.precision = max(precision / self.unit, LEAST_PRECISION) if precision else 0.0
         self.group_total = total / self.unit
         self.group = g.of_part[p.part_bounds[k] : p.part_bounds[k + 1]] - g.bounds[k]
         few = FEW_GROUPS * len(s) > len(total) if len(s) <= MOST_SIMULATED else len(total) <= MOST_GROUPS
@@ -171,7 +196,8 @@ class _InstanceErrors:
         if self.structured:
             return self._from_structure()
         if len(self.s) <= MOST_SIMULATED:
-            return self._from_matrices(), None
+            covariance = self._from_matrices()
+            return (covariance, None) if self.whole else (None, np.sqrt(np.maximum(np.diag(covariance), 0.0)))
         return None, self._sampled_errors(rng) if self.robust else None
 
     def _from_matrices(self) -> Floats:
@@ -202,16 +228,15 @@ class _InstanceErrors:
     def _from_structure(self) -> tuple[Floats | None, Floats | None]:
         """The covariance, or standard errors, from the low-rank structure of the information."""
         H = information(self.s, self.group_adherence, self.group_total, self.precision)
-        whole = len(self.s) <= MOST_SIMULATED
         sums = None
         if self.robust:
             p: Any = self.p
-            known = (H, self.group_adherence, self.unit, self.factor, whole)
+            known = (H, self.group_adherence, self.unit, self.factor, self.whole)
             if p.parts is None:
                 sums = agent_products(p, *known, self.k, self.group)
             else:
                 sums = p.parts.sum(agent_products, *known, name="outer products")
-        return H.errors_of(sums, self.precision, self.unit, whole)
+        return H.errors_of(sums, self.precision, self.unit, self.whole)
 
     def _sampled_errors(self, rng: np.random.Generator) -> Floats:
         """Standard errors from x = H^-1 z, where z is drawn with covariance J + prior.  O(rounds x solves)."""

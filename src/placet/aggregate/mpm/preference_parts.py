@@ -13,7 +13,7 @@ from scipy import sparse
 from placet.aggregate.mpm.preference_likelihood import Preferences, preferences
 from placet.data import DataError, Parts, Rankings
 from placet.data.arrays import Floats, Ints
-from placet.data.memory import PART_OF_MEMORY, array_bytes, memory_limit
+from placet.data.engines.memory import PART_OF_MEMORY, array_bytes, memory_limit
 
 
 def preferences_of_parts(parts: Parts, strength: str, *, by_agent: bool, robust: bool) -> Preferences:

@@ -1,31 +1,33 @@
 """Bradley-Terry on pair counts, with Rao-Kupper or Davidson ties and controls such as an order effect."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from placet.aggregate.data_facts import notes_of_data, support, with_votes_counted
+from placet.aggregate.data_facts import data_kind, notes_of_data, support, with_votes_counted
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.controls import control_names, refuse_row_controls
-from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes_of_pairs
-from placet.aggregate.likelihood.information import SCORE_TOLERANCE, WAY_OUT, WHAT, Stderr
-from placet.aggregate.likelihood.prior import LEARN, check_prior, prior_note
+from placet.aggregate.likelihood.existence import agent_factor, notes_of_pairs, notes_of_tie_rate
+from placet.aggregate.likelihood.information import DIRECT, SCORE_TOLERANCE, WAY_OUT, WHAT, Stderr
+from placet.aggregate.likelihood.prior import LEARN, Prior, check_prior, prior_note
 from placet.aggregate.pairs import pair_likelihood
 from placet.aggregate.pairs.ballot_pairs import INDEPENDENT_PAIRS, counted_pairs
 from placet.aggregate.pairs.pair_likelihood import Derivatives, PairCounts
-from placet.aggregate.result.control_effects import Controls
+from placet.aggregate.pairs.signed_roots import SignedRoots
+from placet.aggregate.result.independent_units import MOST_UNITS
+from placet.aggregate.result.learned.control_effects import Controls
 from placet.aggregate.result.result import Consensus
-from placet.aggregate.result.uncertainty import MOST_SIMULATED
-from placet.data import Comparisons, DataError, Parts, Rankings
+from placet.aggregate.result.uncertainty import MOST_SIMULATED, SAMPLED
+from placet.data import Comparisons, Parts, Rankings
 from placet.data.arrays import Floats
-from placet.data.memory import refuse_square
+from placet.data.engines.memory import refuse_square
 from placet.data.parameters import Estimator
 from placet.losses.pairwise import TIES, win_probability
 
-TieModel = Literal["none", "rao-kupper", "davidson"]
+TieModel = Literal["auto", "none", "rao-kupper", "davidson"]
+TIE_NAMES = {"rao-kupper": "Rao and Kupper's", "davidson": "Davidson's"}
 
 
 class BradleyTerry(Estimator):
@@ -33,21 +35,25 @@ class BradleyTerry(Estimator):
 
     Parameters
     ----------
-    ties : "none", "rao-kupper" or "davidson"
-        "none" counts a tie as half a win for either side.  The other two have a tie parameter, ``consensus_.tie``:
-        in "rao-kupper" P(i) = 1 / (1 + (1 + e^tie) e^-d) and ties have the remaining probability; in "davidson" the
-        probabilities of i, j and a tie are proportional to e^{d/2}, e^{-d/2} and e^tie.
+    ties : "auto", "davidson", "rao-kupper" or "none"
+        In "davidson" the probabilities of i, j and a tie are proportional to e^{d/2}, e^{-d/2} and e^tie; in
+        "rao-kupper" P(i) = 1 / (1 + (1 + e^tie) e^-d) and ties have the remaining probability.  ``consensus_.tie`` is
+        the tie parameter, learned with the scores.  "none" counts a tie as half a win for either side.  "auto", the
+        default, is "davidson" if some votes are ties and some are not, else "none".
     order_effect : bool
         A constant is added to d for the item that came first (``Comparisons`` with ``ordered=True``); equivalent to a
         control "order" that is 1 in every row.
     prior : float, "learn" or None
-        Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: the value that
-        maximizes the marginal likelihood (`placet.aggregate.likelihood.prior`; ``consensus_.prior``), so that items
-        with few votes are shrunk toward the mean as much as the spread of all items suggests.  The tie parameter and
-        the effect of each control, in units of its root mean square, have a standard deviation of 10 in either case.
+        Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: learned from the data
+        (`placet.aggregate.likelihood.prior`; ``consensus_.prior``), so that items with few votes are shrunk toward the
+        mean as much as the spread of all items suggests; with eight items or more, toward the mean of items of similar
+        support and mean controls.  The tie parameter and the effect of each control, in units of its root mean square,
+        have a standard deviation of 10 in either case.
         None: no prior, and a ``DataError`` if no finite scores exist.
-    stderr : "observed", "sandwich" or None
-        Standard errors from the observed information, from the robust sandwich estimator over votes, or none.
+    stderr : "auto", "observed", "sandwich" or None
+        Standard errors from the observed information, from the robust sandwich estimator over votes, or none.  "auto",
+        the default: over agents if they are known and one of them gives several votes
+        (`placet.aggregate.pairs.vote_units`), else "observed".
     agent_weight : mapping, optional
         Agents' names to the weights of their votes (default 1).
     agents : str, optional
@@ -60,6 +66,9 @@ class BradleyTerry(Estimator):
         ``agents``, both are fitted jointly (`placet.aggregate.pairs.drift_with_raters`).
     step : str or float
         Time step, within which scores are constant: "1y", "6m", "2w", "30d" for dates, a number if times are numbers.
+    active_since : time, str or None
+        With ``drift``: items that were not compared since are left out of the board (all are used in the fit); a time,
+        or a duration such as "2y" before the last vote, which is ignored if times are numbers.  None keeps all items.
     max_iter, tol
         Newton's method stops when a step moves no unknown by more than sqrt(tol), or after ``max_iter`` steps.
     random_state : int
@@ -78,18 +87,23 @@ class BradleyTerry(Estimator):
 
     method = "bradley-terry"
     fits_parts = True
+    prior_: Any  # the standard deviation of the scores' prior, or None
+    level_prior = False  # whether a learned prior has the mean 0 for every item; mixtures set it
+    _learned: Prior | None = None
+    _given: Prior | None = None  # that of the fit whose data are resampled
     drift_: float  # with drift=: the standard deviation of the change of a score in one time step
 
     def __init__(
         self,
-        ties: TieModel = "none",
+        ties: TieModel = "auto",
         order_effect: bool = False,
         prior: float | str | None = "learn",
-        stderr: Stderr = "observed",
+        stderr: Stderr = "auto",
         agent_weight: Any = None,
         agents: str | None = None,
         drift: float | str | None = None,
         step: str | float = "1y",
+        active_since: Any = "2y",
         max_iter: int = 200,
         tol: float = 1e-10,
         random_state: int = 0,
@@ -102,6 +116,7 @@ class BradleyTerry(Estimator):
         self.agents = agents
         self.drift = drift
         self.step = step
+        self.active_since = active_since
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -117,16 +132,16 @@ class BradleyTerry(Estimator):
             self._extension()(self, data, start, progress)
             return self
         counts, found = self._counts(data)
-        self.prior_, x = self._width(counts, start)
+        self._learned, x = self._prior(counts, start)
+        self.prior_ = self.prior if self._learned is None else self._learned.width
         p = self._pairs(counts)
         notes = [*self.prior_notes(), *found, *self.existence_notes(p, counts.items)]
         fit, at = self._minimum(p, pair_likelihood.start_of(p, start) if x is None else x, counts)
         self.fit_ = pair_likelihood.per_vote(p, fit)
         self.set_scores(self.fit_.x[: counts.n_items])
         notes += [] if self.fit_.converged else [self.fit_.message]
-        covariance, stderr, beside, more = self._errors(p, at)
-        fields = self.beside(counts, p, beside)
-        self.consensus_ = self.result(data, [*notes, *more], covariance=covariance, stderr=stderr, **fields)
+        errors, beside, more = self._errors(p, at, data)
+        self.consensus_ = self.result(data, [*notes, *more], **errors, **self.beside(counts, p, beside))
         return self
 
     def bootstrap(self, data: Rankings | Comparisons, rounds: int, *, random_state: int = 0) -> Consensus:
@@ -134,20 +149,34 @@ class BradleyTerry(Estimator):
 
         For votes every round starts from the fit and reuses its inverse Hessian: O(pairs + n^2) per step.
         """
-        rng = np.random.default_rng(random_state)
-        if isinstance(data, Rankings) or self.agents or self.drift is not None:
-            from placet.aggregate.resample import resample
+        from placet.aggregate.resample import clusters, resample, resampling_words, units_of
+        from placet.aggregate.result.independent_units import with_bootstrap
 
+        rng = np.random.default_rng(random_state)
+        if isinstance(data, Rankings) or self.agents or self.drift is not None or clusters(data) is not None:
             again = BradleyTerry(**(self.get_params(deep=False) | {"stderr": None, "prior": self.prior_}))
+            again._given = self._learned
             draws = np.array([again.fit(resample(data, rng), start=self.theta_).theta_ for _ in range(rounds)])
+            shown = set(self.consensus_.items)  # a board of drifting scores leaves out the idle
+            draws = draws[:, [name in shown for name in data.items]]
         else:
             from placet.aggregate.pairs.pair_bootstrap import bootstrap_draws
 
             counts, _ = self._counts(data)
             p = self._pairs(counts)
             draws = bootstrap_draws(counts, p, self.fit_.x, rounds, rng, self.max_iter, self.tol)
-        note = f"uncertainty from {rounds} bootstrap rounds of multinomial counts"
-        return replace(self.consensus_, stderr=None, covariance=None, draws=draws, notes=(*self.consensus_.notes, note))
+        units = self.consensus_.units or self._vote_units(data) or units_of(data)
+        return with_bootstrap(self.consensus_, draws, resampling_words(data), units)
+
+    def _vote_units(self, data: Rankings | Comparisons) -> Any:
+        """What each of few votes adds to the scores."""
+        if not isinstance(data, Comparisons) or self.agents or self.drift is not None or len(data) > MOST_UNITS:
+            return None
+        from placet.aggregate.pairs.vote_units import units_of_votes
+
+        counts, _ = self._counts(data)
+        p = self._pairs(counts)
+        return units_of_votes(counts, p, pair_likelihood.derivatives(p, self.fit_.x), self.fit_.x)
 
     def _check(self, data: Any) -> None:
         self.check_parameters()
@@ -182,23 +211,40 @@ class BradleyTerry(Estimator):
             notes.append(INDEPENDENT_PAIRS)
         if data.agent is not None or data.time is not None or (data.ordered and not self.order_effect):
             data = data.reweighted(factor, agents=False, ordered=self.order_effect, time=False)
-        n_ties = float(data.ties.sum())
-        if n_ties and self.ties == "none":
-            ties = "tie was" if n_ties == 1 else "ties were"
-            notes.append(f"{n_ties:g} {ties} counted as half a win for either side")
-        if not n_ties and self.ties != "none":
-            notes.append("there are no ties, so the tie parameter is at its bound: no ties expected")
-        return data, notes
+        return data, [*notes, *self._tie_notes(data)]
+
+    def _tie_notes(self, counts: Comparisons) -> list[str]:
+        n_ties, model = float(counts.ties.sum()), self.tie_model(counts)
+        if not n_ties and model != "none":
+            return ["there are no ties, so the tie parameter is at its bound: no ties expected"]
+        if not n_ties:
+            return []
+        ties = "1 tie was" if n_ties == 1 else f"{n_ties:g} ties were"
+        if model == "none":
+            why = "" if self.ties == "none" else ": every vote is a tie, so no tie rate can be learned"
+            return [f"{ties} counted as half a win for either side{why}"]
+        return [f"{ties} fitted by {TIE_NAMES[model]} model, the tie rate learned"]
+
+    def tie_model(self, votes: Comparisons) -> str:
+        """The model of ties for these votes: what ``ties`` says, or what "auto" comes to."""
+        if self.ties != "auto":
+            return self.ties
+        return "davidson" if votes.ties.any() and (votes.wins_i.any() or votes.wins_j.any()) else "none"
 
     def _pairs(self, counts: Comparisons) -> PairCounts:
-        return pair_likelihood.pair_counts(counts, TIES[self.ties], self.prior_, self.order_effect)
+        trend = None if self._learned is None else self._learned.trend
+        return pair_likelihood.pair_counts(
+            counts, TIES[self.tie_model(counts)], self.prior_, self.order_effect, trend=trend
+        )
 
-    def _width(self, counts: Comparisons, start: Any) -> tuple[float | None, Any]:
-        """The standard deviation of the scores' prior, and parameters close to the fit if it is learned (else None)."""
-        if self.prior is None or isinstance(self.prior, int | float):
-            return self.prior, None
-        model = TIES[self.ties]
-        return pair_likelihood.learn_prior(counts, model, self.order_effect, start, self.max_iter, self.random_state)
+    def _prior(self, counts: Comparisons, start: Any) -> tuple[Prior | None, Any]:
+        """The scores' prior and parameters close to the fit if it is learned, else None."""
+        if self.prior != LEARN:
+            return self._given, None
+        model = TIES[self.tie_model(counts)]
+        return pair_likelihood.learn_prior(
+            counts, model, self.order_effect, start, self.max_iter, self.random_state, level=self.level_prior
+        )
 
     def _minimum(self, p: PairCounts, x: Floats, counts: Comparisons) -> tuple[Any, Derivatives]:
         """The fit from ``x`` and the derivatives there; controls without a prior are checked before and after it."""
@@ -209,32 +255,48 @@ class BradleyTerry(Estimator):
 
         return fit_identified(p, x, names, max_iter=self.max_iter, tol=self.tol)
 
-    def _errors(self, p: PairCounts, at: Derivatives) -> tuple[Any, Any, Any, list[str]]:
-        """Covariance or standard errors of the scores, standard errors of the other unknowns, and notes."""
+    def _errors(self, p: PairCounts, at: Derivatives, data: Any) -> tuple[dict[str, Any], Any, list[str]]:
+        """Fields of the result with the errors of the scores, standard errors of the other unknowns, and notes."""
         n, robust = p.n_items, None
         if self.stderr is None:
-            return None, None, None, []
+            return {}, None, []
+        if self.stderr != "observed" and data.agents is not None:
+            from placet.aggregate.pairs.vote_units import errors_by_agent
+
+            found = errors_by_agent(data, self, p, at)
+            if found is not None:
+                return found
         if self.stderr == "sandwich":
             robust = pair_likelihood.gradient_products(p, self.fit_.x)
         if n <= MOST_SIMULATED:
             refuse_square(n + p.n_extra, WHAT, WAY_OUT)
-            full = pair_likelihood.covariance_of(p, at, robust)
-            return full[:n, :n], None, np.sqrt(np.diag(full)[n:]), []
+            full = pair_likelihood.covariance_of(p, at, robust, self.fit_.x[:n], self.prior_spread)
+            fields: dict[str, Any] = {"covariance": full[:n, :n]}
+            if robust is None and len(self.fit_.x) <= DIRECT:
+                fields["roots"] = SignedRoots(p, self.fit_.x, np.arange(n))
+            return fields, np.sqrt(np.diag(full)[n:]), []
         stderr = pair_likelihood.stderr_of_many(p, at, np.random.default_rng(self.random_state), robust)
-        note = f"more than {MOST_SIMULATED} items: standard errors are sampled and differences leave correlations out"
-        return None, stderr, pair_likelihood.extra_stderr(p, at, robust), [note]
+        return {"stderr": stderr}, pair_likelihood.extra_stderr(p, at, robust), [SAMPLED]
 
     # Shared with the extensions
 
+    @property
+    def prior_spread(self) -> float:
+        """The standard deviation of the log of the prior's width; 0 if it is given."""
+        return 0.0 if self._learned is None else self._learned.spread
+
     def prior_notes(self) -> list[str]:
         """A note on the prior of the scores, if there is one."""
-        return [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN)]
+        if self.prior_ is None:
+            return []
+        trend = self._learned is not None and self._learned.trend.shape[1] > 0
+        return [prior_note(self.prior_, self.prior == LEARN, trend)]
 
     def existence_notes(self, p: Any, items: Any) -> list[str]:
         """Notes on what only the prior determines; without a prior, a ``DataError`` if no finite values exist."""
         notes = notes_of_pairs(p.i, p.j, p.wins_i, p.wins_j, p.ties, items, self.prior)
-        if self.prior is None and p.tie and not (p.wins_i.any() or p.wins_j.any()):
-            raise DataError("every result is a tie, so the tie parameter has no finite value; give a prior")
+        if self.tie_model(p) != "none" and p.ties.any():
+            notes += notes_of_tie_rate(p.i, p.j, p.wins_i, p.wins_j, p.ties, len(items), self.prior)
         return notes
 
     def set_scores(self, theta: Floats) -> None:
@@ -245,7 +307,7 @@ class BradleyTerry(Estimator):
         """Fields of the result from the unknowns other than scores, whose standard errors are ``stderr``."""
         tie, slope = pair_likelihood.tie_parameter(p, self.fit_.x)
         found: dict[str, Any] = {"win": partial(win_probability, family=p.model, tie=tie)}
-        if self.ties != "none":
+        if self.tie_model(counts) != "none":
             found["tie"] = tie
         if stderr is not None and p.tie:
             found["tie_stderr"] = slope * float(stderr[0])  # the delta method
@@ -253,7 +315,7 @@ class BradleyTerry(Estimator):
         if names:
             effect = pair_likelihood.parameters(p, self.fit_.x)[2]
             errors = None if stderr is None else stderr[int(p.tie) :]
-            found["effects"] = Controls.in_units(names, effect, errors, p.unit)
+            found["effects"] = Controls.in_units(names, effect, errors, p.unit, p.control.any(axis=0))
         return found
 
     def result(self, data: Rankings | Comparisons | Parts, notes: list[str], **fields: Any) -> Consensus:

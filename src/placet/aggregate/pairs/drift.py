@@ -19,13 +19,16 @@ from placet.aggregate.likelihood.existence import agent_factor
 from placet.aggregate.likelihood.information import LEAST_PRECISION, with_mean_zero
 from placet.aggregate.likelihood.prior import LEARN, NARROWEST, WIDEST_PRIOR
 from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.pairs.forecast_fit import forecast_of
 from placet.aggregate.pairs.time_blocks import Bordered, Fronts, chains_of, cost_of, steps_of
 from placet.aggregate.pairs.time_chains import Chained
-from placet.aggregate.result.history import History
+from placet.aggregate.result.learned.forecast import VoteLaw
+from placet.aggregate.result.learned.history import History
+from placet.aggregate.result.result import Consensus, subset
 from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats, Ints
-from placet.data.memory import available, refuse_beyond_memory
-from placet.data.times import TimeSteps
+from placet.data.engines.memory import available, refuse_beyond_memory
+from placet.data.times import TimeSteps, since
 from placet.kernels.losses import pairs as kernels
 from placet.losses.pairwise import TIES
 
@@ -132,11 +135,11 @@ class Walk:
 
     def start(self, c: Comparisons, order: bool, theta: Any, max_iter: int) -> tuple[float, Floats]:
         """Starting point from a fit without dates: prior width, and unknowns (with given scores, if any)."""
-        width, static = pair_likelihood.learn_prior(c, self.p.model, order, theta, max_iter, 0)
+        prior, static = pair_likelihood.learn_prior(c, self.p.model, order, theta, max_iter, 0, level=True)
         x = np.concatenate([static[: c.n_items][self.chains.item], static[c.n_items :]])
         if theta is not None:
             x[: self.n] = np.asarray(theta)[self.chains.item]
-        return width, x
+        return prior.width, x
 
     def fit(self, x: Floats, max_iter: int, tol: float) -> tuple[optim.Fit, Bordered]:
         """Minimize by Newton's method using gradients only, as for votes without dates."""
@@ -305,6 +308,7 @@ class WalkFit:
     steps: TimeSteps
     fit: optim.Fit
     H: Bordered
+    order: bool
 
     def results(self, c: Comparisons, *, uncertain: bool) -> tuple[History, Floats | None, Floats | None]:
         """Scores over time, with mean 0 at the last step; their covariance there, or for many items standard errors."""
@@ -318,6 +322,13 @@ class WalkFit:
         if c.n_items > MOST_JOINT or not self.walk.direct:
             return history, None, stderr
         return history, with_mean_zero(self.walk.covariance(self.H, c.n_items), c.n_items), None
+
+    def law(self) -> VoteLaw:
+        """What a vote says, given scores."""
+        p = self.walk.p
+        effect = pair_likelihood.parameters(p, self.fit.x)[2]
+        tie, _ = pair_likelihood.tie_parameter(p, self.fit.x)
+        return VoteLaw(p.model, tie, effect / p.unit, self.order)
 
     def notes(self, history: History, *, learned: bool) -> list[str]:
         """Notes on the drift, the time that the scores refer to, and omitted correlations."""
@@ -334,6 +345,8 @@ class WalkFit:
 def walk_notes(walk: Walk, steps: TimeSteps, *, learned: bool) -> list[str]:
     """Notes on the drift and the time that the scores refer to."""
     how = ", learned from the data" if learned else ""
+    if learned and walk.chains.step.min() == walk.chains.step.max():
+        how = ", which is assumed: all votes are in one step, so the data do not say how far scores move"
     end = steps.start(walk.chains.step[-1])
     said = np.datetime_as_string(end, unit="D") if steps.dates else f"{float(end):g}"
     return [
@@ -366,7 +379,7 @@ def fit_walk(
     width, drift, x = learn_drift(walk, x, width, *given, max_iter, progress)
     walk.set_widths(width, drift)
     fit, H = walk.fit(x, max_iter, tol)
-    return WalkFit(walk, steps, fit, H)
+    return WalkFit(walk, steps, fit, H, order)
 
 
 def expected_seconds(c: Comparisons, step: str | float, *, raters: bool = False) -> float:
@@ -385,8 +398,8 @@ def checked_votes(
     """Check the arguments; returns the dated votes, the prior width and the drift (None for those to learn)."""
     if not isinstance(data, Comparisons) or data.time is None:
         raise ValueError("drift= needs to know when: read_battles(..., time=) or from_battles(..., time=)")
-    if not len(data):
-        raise DataError("there are no votes, so nothing is known about how scores move")
+    if not (data.wins_i.any() or data.wins_j.any() or data.ties.any()):
+        raise DataError("there are no votes (or all have weight 0), so nothing is known about how scores move")
     if drift != LEARN if isinstance(drift, str) else not 0 < drift < math.inf:
         raise ValueError(f'drift must be a positive number or "learn", not {drift!r}')
     if prior is None or stderr == "sandwich":
@@ -399,7 +412,7 @@ def fit_drift(model: "BradleyTerry", data: Comparisons, start: Any, progress: An
     votes, given = checked_votes(data, model.drift, model.prior, model.stderr)
     votes = votes.reweighted(agent_factor(model.agent_weight, votes), agents=False, ordered=model.order_effect)
     fitting: dict[str, Any] = {"max_iter": model.max_iter, "tol": model.tol, "progress": progress}
-    found = fit_walk(votes, model.step, TIES[model.ties], model.order_effect, given, start, **fitting)
+    found = fit_walk(votes, model.step, TIES[model.tie_model(votes)], model.order_effect, given, start, **fitting)
     walk, model.fit_, model.prior_, model.drift_ = found.walk, found.fit, found.walk.prior, found.walk.drift
     history, covariance, stderr = found.results(votes, uncertain=model.stderr is not None)
     model.theta_ = history.at_step(float(walk.chains.step[-1]))[0]
@@ -407,5 +420,22 @@ def fit_drift(model: "BradleyTerry", data: Comparisons, start: Any, progress: An
     notes += model.existence_notes(votes, votes.items)
     notes += [] if model.fit_.converged else [model.fit_.message]
     errors = np.sqrt(np.diag(np.linalg.inv(found.H.schur)) / walk.p.scale) if len(found.H.schur) else None
+    forecast = forecast_of(history, votes, found.law())
+    notes.append(f"forecasts allow for a deviation of {forecast.form:.2g} in each comparison, learned from past ones")
+    history = replace(history, forecast=forecast)
     fields = model.beside(votes, walk.p, errors) | {"timeline": history, "drift": model.drift_}
-    model.consensus_ = model.result(data, notes, stderr=stderr, covariance=covariance, **fields)
+    fields |= {"stderr": stderr, "covariance": covariance}
+    model.consensus_ = active_board(model, model.result(data, notes, **fields), history)
+
+
+def active_board(model: "BradleyTerry", board: Consensus, history: History) -> Consensus:
+    """The board without items that were not compared since ``model.active_since``; all are used in the fit."""
+    history = replace(history, support=board.support)
+    cut = None if model.active_since is None else since(model.active_since, history.last)
+    if cut is None:
+        return replace(board, timeline=history)
+    tau = history.step_of(history.last)
+    history = replace(history, window=max(tau - history.step_of(cut), 0.0))
+    said = np.datetime_as_string(cut, unit="D") if history.steps.dates else f"{float(cut):g}"
+    why = f"not compared since {said} (active_since=None keeps them)"
+    return subset(replace(board, timeline=history), history.active(tau), why)

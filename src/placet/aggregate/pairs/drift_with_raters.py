@@ -20,7 +20,7 @@ from placet.aggregate.pairs import drift, pair_likelihood, vote_raters
 from placet.aggregate.pairs.drift import Walk, WalkFit, WalkVariances, history_of, walk_notes
 from placet.aggregate.pairs.time_blocks import chains_of
 from placet.aggregate.pairs.vote_raters import RaterVotes
-from placet.aggregate.result.history import History
+from placet.aggregate.result.learned.history import History
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
@@ -163,10 +163,10 @@ def fit_rated_drift(model: "BradleyTerry", data: Comparisons, start: Any, progre
     """Fit drifting scores and rater parameters jointly, and keep them on the model."""
     kinds = parse_kinds(model.agents)
     dated, given = drift.checked_votes(data, model.drift, model.prior, model.stderr)
-    votes = vote_raters.weighted_votes(model, vote_raters.checked_votes(dated, kinds, model.ties), kinds)
+    votes = vote_raters.weighted_votes(model, vote_raters.checked_votes(dated, kinds, model), kinds)
     refuse_many(votes, model.step)
     fitting: dict[str, Any] = {"max_iter": model.max_iter, "tol": model.tol}
-    walk = (model.step, TIES[model.ties], votes.ordered)
+    walk = (model.step, TIES[model.tie_model(votes)], votes.ordered)
     first = drift.fit_walk(votes.reweighted(1.0, agents=False), *walk, given, start, progress=progress, **fitting)
     found = fit_rated_walk(votes, first, kinds, given, votes.ordered, **fitting)
     model.fit_, model.prior_, model.drift_ = found.fit, found.prior, found.widths[DRIFT]
@@ -175,4 +175,4 @@ def fit_rated_drift(model: "BradleyTerry", data: Comparisons, start: Any, progre
     fields, notes = vote_raters.beside_scores(model, found.v, votes, found.arrow, found.widths)
     notes[1:1] = found.notes(learned=given[1] is None)
     fields |= {"timeline": history, "drift": model.drift_, "covariance": covariance}
-    model.consensus_ = model.result(data, notes, **fields)
+    model.consensus_ = drift.active_board(model, model.result(data, notes, **fields), history)

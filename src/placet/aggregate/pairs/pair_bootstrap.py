@@ -6,12 +6,13 @@ import numpy as np
 
 from placet.aggregate.likelihood.existence import notes_of_pairs
 from placet.aggregate.likelihood.information import WAY_OUT, WHAT, inverse_of
+from placet.aggregate.likelihood.prior import without_trend
 from placet.aggregate.pairs.pair_likelihood import PairCounts, derivatives, fit_counts, hessian
 from placet.aggregate.resample import are_counts, resampled_counts
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
-from placet.data.memory import refuse_square
+from placet.data.engines.memory import refuse_square
 from placet.kernels.losses import pairs as kernels
 
 MOST_SHARED_STEPS = 30
@@ -51,7 +52,7 @@ def sampler(weight: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
     """
     total = weight.sum()
     occupied = np.flatnonzero(weight)
-    if not are_counts(weight) or total > 4 * len(occupied) or total >= 2**31:
+    if not are_counts(weight) or total == 0 or total > 4 * len(occupied) or total >= 2**31:
         return lambda: resampled_counts(weight, rng)
     cells = np.repeat(occupied, weight[occupied].astype(np.int64)).astype(np.int32)
     n = len(cells)
@@ -77,7 +78,7 @@ def gradients(p: PairCounts) -> Callable[[Floats], Floats]:
     def gradient(x: Floats) -> Floats:
         if np.ptp(x) > FARTHEST:
             return derivatives(p, x).gradient
-        out = p.precision * x - fixed
+        out = p.precision * without_trend(p.trend, x) - fixed
         kernels.expected_wins(np.exp(x - x.max()), p.i, p.j, count, out)
         return out
 

@@ -30,15 +30,24 @@ from placet.aggregate.likelihood.prior import (
     MOST_DRAWS,
     NARROWEST,
     WIDEST_PRIOR,
+    Prior,
     learn_width,
+    trend_of,
+    trend_root,
+    width_uncertainty,
+    with_width,
+    without_trend,
 )
 from placet.data import Comparisons
 from placet.data.arrays import Floats
+from placet.kernels import for_rows
 from placet.kernels.losses import pairs as kernels
-from placet.losses.pairwise import PAIR_MODELS, outcome_costs
+from placet.losses.pairwise import PAIR_MODELS
 from placet.threads import sum_over_rows
 
 ROWS_PER_RANGE = 16384
+
+MOST_HALVINGS = 60
 
 STEP_ACCURACY = 1e-4
 """Relative residual to which the last Newton step is solved: a step of sqrt(tol) then leaves an error below tol."""
@@ -51,7 +60,7 @@ class PairCounts(NamedTuple):
     coming first is the control that is 1 everywhere.  In x, the scores are followed by the tie parameter if ``tie`` is
     true, and by the effects of the controls.  The tie parameter is stored in x in the parametrization in which the
     model is convex (`PairModel`).  ``precision`` is the prior precision of the scores and ``extra_precision`` that of
-    the other unknowns.
+    the other unknowns.  ``trend`` (n, k) is that of the prior's mean (`placet.aggregate.likelihood.prior`).
     """
 
     i: NDArray[np.int32]
@@ -67,6 +76,7 @@ class PairCounts(NamedTuple):
     tie: bool
     control: Floats
     unit: Floats
+    trend: Floats
 
     @property
     def n_extra(self) -> int:
@@ -83,12 +93,17 @@ class Derivatives(NamedTuple):
 
 
 def pair_counts(
-    c: Comparisons, model: str, prior: float | None, order: bool, control: tuple[Floats, Floats] | None = None
+    c: Comparisons,
+    model: str,
+    prior: float | None,
+    order: bool,
+    control: tuple[Floats, Floats] | None = None,
+    trend: Floats | None = None,
 ) -> PairCounts:
     """The scaled counts of ``c``; the tie parameter is an unknown if the model has one and there are ties.
 
     ``order`` adds the effect of coming first as a control after those of ``c``.  ``control`` is the result of
-    `controls_of`, if already computed.
+    `controls_of`, if already computed; ``trend`` is that of the prior's mean, which is 0 without one.
     """
     counts = (c.wins_i, c.wins_j, c.ties)
     largest = max(float(column.max(initial=0.0)) for column in counts)
@@ -101,14 +116,16 @@ def pair_counts(
     i, j = c.i.astype(np.int32), c.j.astype(np.int32)  # fits are limited by memory bandwidth
     model = model if tie else "bradley-terry"
     columns, unit = controls_of(c, order) if control is None else control
-    return PairCounts(i, j, won, lost, tied, c.n_items, model, precision, extra, scale, tie, columns, unit)
+    trend = np.zeros((c.n_items, 0)) if trend is None else trend
+    return PairCounts(i, j, won, lost, tied, c.n_items, model, precision, extra, scale, tie, columns, unit, trend)
 
 
 def controls_of(c: Comparisons, order: bool) -> tuple[Floats, Floats]:
     """Columns of controls (rows, k) divided by their root mean squares over votes, and those root mean squares (k,)."""
-    control = np.zeros((len(c), 0)) if c.control is None else np.array(c.control)
+    rows = len(c.i)
+    control = np.zeros((rows, 0)) if c.control is None else np.array(c.control)
     if order:
-        control = np.column_stack([control, np.ones(len(c))])
+        control = np.column_stack([control, np.ones(rows)])
     if not control.shape[1]:
         return control, np.zeros(0)
     votes = c.wins_i + c.wins_j + c.ties
@@ -132,12 +149,11 @@ def start_of(p: PairCounts, theta: Any = None) -> Floats:
 
 def log_odds(p: PairCounts) -> Floats:
     """Log of wins over losses, with half a vote added to each: the scores if all opponents were average.  O(pairs)."""
-    n = p.n_items
-    lead, total = np.zeros(n), np.full(n, 1.0 / p.scale)
-    kernels.scatter(p.i, p.j, p.wins_i - p.wins_j, lead)
-    kernels.laplacian_diagonal(p.i, p.j, p.wins_i + p.wins_j + p.ties, total)
+    n, lead, votes = p.n_items, p.wins_i - p.wins_j, p.wins_i + p.wins_j + p.ties
+    ahead = np.bincount(p.i, lead, n) - np.bincount(p.j, lead, n)
+    total = 1.0 / p.scale + np.bincount(p.i, votes, n) + np.bincount(p.j, votes, n)
     least = LEAST_PRECISION * total  # in case half a vote is lost to rounding
-    won, lost = np.maximum(total + lead, least), np.maximum(total - lead, least)
+    won, lost = np.maximum(total + ahead, least), np.maximum(total - ahead, least)
     theta = np.log(won / lost)
     return theta - theta.mean() if n else theta
 
@@ -167,32 +183,29 @@ def tie_parameter(p: PairCounts, x: Floats) -> tuple[float, float]:
 
 def derivatives(p: PairCounts, x: Floats) -> Derivatives:
     """First and second derivatives of the negative log posterior at x.  O(pairs)."""
-    theta, t, effect = parameters(p, x)
-    n, q, rows = p.n_items, len(x) - p.n_items, len(p.i)
-    slope, curvature = np.empty(rows), np.empty(rows)
-    cross, tie_slope, tie_curvature = np.empty((3, rows if p.tie else 0))
-    extra = (cross, tie_slope, tie_curvature)
-    kernel = PAIR_MODELS[p.model].slopes
+    n, k, size, rows = p.n_items, int(p.tie), len(x), len(p.i)
+    theta, t, effect = x[:n], float(x[n]) if p.tie else 0.0, x[n + k :]
+    slope, curvature = np.empty((2, rows))
+    extra = cross, tie_slope, tie_curvature = np.empty((3, rows if p.tie else 0))
+    sums = getattr(for_rows(kernels, rows), f"{PAIR_MODELS[p.model].name}_sums")
 
-    def add(rows: slice, gradient: Floats) -> None:
-        kernels.advantage(theta, p.control[rows], effect, p.i[rows], p.j[rows], slope[rows])
-        counts = (p.wins_i[rows], p.wins_j[rows], p.ties[rows])
-        kernel(slope[rows], t, *counts, slope[rows], curvature[rows], *(column[rows] for column in extra))
-        kernels.scatter(p.i[rows], p.j[rows], slope[rows], gradient)
+    def add(part: slice, out: Floats) -> None:
+        counts = (p.wins_i[part], p.wins_j[part], p.ties[part])
+        each = (slope[part], curvature[part], *(column[part] for column in extra))
+        sums(theta, p.control[part], effect, t, p.i[part], p.j[part], *counts, *each, out[:size], out[size:])
 
-    gradient = over_rows(p, add, len(x))
-    gradient[:n] += p.precision * theta
-    border, corner = np.zeros((q, n)), np.zeros((q, q))
+    out = over_rows(p, add, size + k * n)
+    gradient, border, corner = out[:size], np.zeros((size - n, n)), np.zeros((size - n, size - n))
+    gradient[:n] += p.precision * (without_trend(p.trend, theta) if p.trend.size else theta)
     if p.tie:
         tie, first, second = PAIR_MODELS[p.model].outer(t)
         gradient[n] += tie_slope.sum() + p.extra_precision * tie * first
-        kernels.scatter(p.i, p.j, cross, border[0])
+        border[0] = out[size:]
         corner[0, 0] = tie_curvature.sum() + p.extra_precision * (first * first + tie * second)
-    k = int(p.tie)
-    if q > k:
+    if len(effect):
         gradient[n + k :] += p.control.T @ slope + p.extra_precision * effect
         fill_controls(p, curvature, cross, border, corner)
-        corner[np.arange(k, q), np.arange(k, q)] += p.extra_precision
+        corner[k:, k:] += p.extra_precision * np.eye(len(effect))
     return Derivatives(gradient, curvature, border, corner)
 
 
@@ -208,18 +221,20 @@ def fill_controls(p: PairCounts, curvature: Floats, cross: Floats, border: Float
 
 def value(p: PairCounts, x: Floats) -> float:
     """Negative log posterior up to a constant, divided by ``p.scale``.  O(pairs)."""
-    theta, _, effect = parameters(p, x)
-    tie, _ = tie_parameter(p, x)
+    theta, t, effect = parameters(p, x)
+    own, tie = for_rows(kernels, len(p.i)), tie_parameter(p, x)[0]
+    costs = getattr(own, f"{PAIR_MODELS[p.model].name}_costs")
 
     def add(rows: slice, out: Floats) -> None:
-        d = np.empty(rows.stop - rows.start)
-        kernels.advantage(theta, p.control[rows], effect, p.i[rows], p.j[rows], d)
-        win, loss, tied = outcome_costs(d, p.model, tie)
+        d, win, loss, tied = np.empty((4, rows.stop - rows.start))
+        own.advantage(theta, p.control[rows], effect, p.i[rows], p.j[rows], d)
+        costs(d, t, win, loss, tied)
         even = tied if p.tie else (win + loss) / 2
         out[0] = p.wins_i[rows] @ win + p.wins_j[rows] @ loss + p.ties[rows] @ even
 
     beside = float(effect @ effect) + (tie**2 if p.tie else 0.0)
-    penalty = p.precision * float(theta @ theta) + p.extra_precision * beside
+    pull = without_trend(p.trend, theta) if p.trend.size else theta
+    penalty = p.precision * float(theta @ pull) + p.extra_precision * beside
     return float(over_rows(p, add, 1)[0]) + 0.5 * penalty
 
 
@@ -232,7 +247,13 @@ def hessian(p: PairCounts, at: Derivatives, *, prior: bool = True) -> Floats:
     H = np.zeros((size, size))
     H[np.arange(n), np.arange(n)] = p.precision if prior else 0.0
     H[n:, n:], H[n:, :n], H[:n, n:] = at.corner, at.border, at.border.T
-    kernels.laplacian_fill(p.i, p.j, at.curvature, H)
+    if prior and p.trend.shape[1]:
+        H[:n, :n] -= (p.precision * p.trend) @ p.trend.T
+    flat, i, j = H.reshape(-1), p.i.astype(np.int64), p.j.astype(np.int64)
+    for ends in (i * size + j, j * size + i):
+        np.subtract.at(flat, ends, at.curvature)
+    for end in (i, j):
+        np.add.at(flat, end * (size + 1), at.curvature)
     if prior and p.precision == 0.0:
         with_precision(H[:n, :n], 0.0)
     return H
@@ -246,7 +267,7 @@ def product(p: PairCounts, at: Derivatives, v: Floats) -> Floats:
         kernels.laplacian_product(p.i[rows], p.j[rows], at.curvature[rows], v, out)
 
     out = over_rows(p, flow, len(v))
-    out[:n] += p.precision * v[:n] + at.border.T @ v[n:]
+    out[:n] += p.precision * without_trend(p.trend, v[:n]) + at.border.T @ v[n:]
     out[n:] = at.border @ v[:n] + at.corner @ v[n:]
     return out
 
@@ -258,6 +279,8 @@ def diagonal_of(p: PairCounts, at: Derivatives) -> Floats:
         kernels.laplacian_diagonal(p.i[rows], p.j[rows], at.curvature[rows], out)
 
     diagonal = over_rows(p, add, p.n_items + p.n_extra) + p.precision
+    if p.trend.shape[1]:
+        diagonal[: p.n_items] -= p.precision * (p.trend**2).sum(axis=1)
     diagonal[p.n_items :] = np.diag(at.corner)
     return np.where(diagonal > 0, diagonal, 1.0)
 
@@ -284,35 +307,31 @@ def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[
     Converged when a step solved to STEP_ACCURACY moves no unknown by more than sqrt(tol): the remaining error is then
     of the order of tol.  Without a prior, unknowns may diverge until the information vanishes: not converged.
     """
-    step_tol = math.sqrt(tol)
-    at_x, at, before = x, derivatives(p, x), np.full(len(x), math.inf)
-
-    def slopes(x: Floats) -> tuple[float, Floats]:
-        nonlocal at, at_x
-        if p.model == "rao-kupper" and x[p.n_items] <= 0:
-            return math.nan, np.full(len(x), math.nan)
-        if not np.array_equal(x, at_x):
-            at_x, at = x, derivatives(p, x)
-        return math.nan, at.gradient
-
-    def step(x: Floats, gradient: Floats) -> Floats:
-        nonlocal before
-        last, before = min(float(np.abs(x - before).max(initial=0.0)), 1.0), x
-        rough = 1e-2 * max(last, 1e-2)
-        found = solve(p, at, gradient, rough)
-        if rough > STEP_ACCURACY and np.abs(found).max(initial=0.0) <= step_tol:
-            found = solve(p, at, gradient, STEP_ACCURACY)
-        return found
-
-    try:
-        fit = optim.newton(slopes, step, x, step_tol=step_tol, max_iter=max_iter, convex=True)
-    except np.linalg.LinAlgError:
-        if p.precision > 0.0:
-            raise
-        norm = float(np.abs(at.gradient).max(initial=0.0))
-        fit = optim.Fit(at_x, math.nan, norm, 0, False, "not converged: unknowns without finite values")
-    slopes(fit.x)  # a failed search may have evaluated another point last
-    return fit, at
+    at, n_iter, moved, step_tol = derivatives(p, x), 0, math.inf, math.sqrt(tol)
+    while n_iter < max_iter and moved > step_tol:
+        try:
+            rough = 1e-2 * min(max(moved, 1e-2), 1.0)  # roughly while steps are long
+            step = -solve(p, at, at.gradient, rough)
+            if len(x) > DIRECT and rough > STEP_ACCURACY and np.abs(step).max() <= step_tol:
+                step = -solve(p, at, at.gradient, STEP_ACCURACY)
+        except np.linalg.LinAlgError:
+            if p.precision > 0.0:
+                raise
+            norm = float(np.abs(at.gradient).max(initial=0.0))
+            return optim.Fit(x, math.nan, norm, 0, False, "not converged: unknowns without finite values"), at
+        slope = float(at.gradient @ step)
+        for _ in range(MOST_HALVINGS):  # while the step overshoots: the slope at its end exceeds -1/2 that at its start
+            new = x + step
+            if not (p.model == "rao-kupper" and new[p.n_items] <= 0):
+                there = derivatives(p, new)
+                if float(there.gradient @ step) <= -0.5 * slope:
+                    break
+            step, slope = step / 2, slope / 2
+        else:
+            break
+        moved = float(np.abs(new - x).max(initial=0.0))
+        x, at, n_iter = new, there, n_iter + 1
+    return optim.fit_by_steps(x, math.nan, at.gradient, n_iter, moved, step_tol), at
 
 
 def per_vote(p: PairCounts, fit: optim.Fit) -> optim.Fit:
@@ -324,25 +343,28 @@ def per_vote(p: PairCounts, fit: optim.Fit) -> optim.Fit:
 # ---- prior width
 
 
-def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) -> tuple[float, float]:
-    """Expected square of a score under the Laplace posterior, and the approximate derivative of its log in the log of
-    the prior width.
+def square_sum(p: PairCounts, x: Floats, at: Derivatives, random_state: int) -> tuple[float, float]:
+    """E[theta' K^-1 theta] under the Laplace posterior, and the approximate derivative of its log in the log of the
+    prior width.
 
-    The square is (theta' theta + tr H^-1 + 2 theta' m) / (n - 1), where m = -1/2 H^-1 sum over rows of
+    The sum is k' theta + tr K^-1 H^-1 + 2 k' m with k = K^-1 theta, where m = -1/2 H^-1 sum over rows of
     f_ddd Var(d) (e_i - e_j) is the first-order difference between mean and mode; with it, the sum is exactly the
     derivative of the Laplace marginal likelihood.  Beyond DIRECT unknowns variances are sampled, with the same random
     numbers in every call, to an accuracy of DRAWN_ACCURACY.  The derivative, an upper bound if variances are sampled,
-    uses d theta / d log w = 2 precision H^-1 theta and d H^-1 / d log w = 2 precision H^-2 <= 2 H^-1.
+    uses d theta / d log w = 2 precision H^-1 k and d H^-1 / d log w = 2 precision H^-1 K^-1 H^-1 <= 2 H^-1.
     """
-    n = p.n_items
-    theta = np.append(x[:n], np.zeros(len(x) - n))
-    own, draws = float(theta @ theta), 0
+    n, draws = p.n_items, 0
+    pull = np.append(without_trend(p.trend, x[:n]), np.zeros(len(x) - n))
+    own = float(x[:n] @ pull[:n])
     if len(x) <= DIRECT:
         C = inverse_of(hessian(p, at))
-        variance, trace, back = C[p.i, p.i] + C[p.j, p.j] - 2 * C[p.i, p.j], float(np.trace(C[:n, :n])), C @ theta
-        spread = p.precision * float((C[:n] ** 2).sum())
+        S = without_trend(p.trend, C[:n, :n])
+        variance, trace, back = C[p.i, p.i] + C[p.j, p.j] - 2 * C[p.i, p.j], float(np.trace(S)), C @ pull
+        spread = p.precision * float((S * S.T).sum())
     else:
-        total, squares, back = 0.0, np.zeros(len(p.i)), solve(p, at, theta, STEP_ACCURACY)
+        total, squares, back = 0.0, np.zeros(len(p.i)), solve(p, at, pull, STEP_ACCURACY)
+        columns = [np.append(u, np.zeros(len(x) - n)) for u in p.trend.T]
+        along = sum(float(u @ solve(p, at, u, STEP_ACCURACY)) for u in columns)
         times, diagonal, draw = scores_alone(p, at, np.random.default_rng(random_state), None)
         trace = math.inf
         while draws < MOST_DRAWS and trace * math.sqrt(2 / (n * max(draws, 1))) > DRAWN_ACCURACY * own * p.scale:
@@ -351,83 +373,110 @@ def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) ->
             z -= times(z) / diagonal
             total, draws = total + float(z @ z + (1 / diagonal).sum()), draws + 1
             trace = total / draws
+        trace -= along
         variance, spread = squares / draws, trace
     shift = -float((third_derivative(p, x) * variance) @ (back[p.i] - back[p.j]))
     square = own + (trace + shift) / p.scale
-    growth = 4 * p.precision * float(theta @ back) + 2 * spread / p.scale
-    return square / max(n - 1, 1), growth / square if square > 0 else 0.0
+    growth = 4 * p.precision * float(pull @ back) + 2 * spread / p.scale
+    return square, growth / square if square > 0 else 0.0
 
 
 def third_derivative(p: PairCounts, x: Floats, h: float = 1e-4) -> Floats:
     """f_ddd of each row (pairs,), from the curvatures at d + h and d - h.  O(pairs)."""
     theta, t, effect = parameters(p, x)
-    d, slope = np.empty(len(p.i)), np.empty(len(p.i))
-    extra = np.empty((3, len(p.i)))
-    curvature = []
-    kernels.advantage(theta, p.control, effect, p.i, p.j, d)
-    for step in (h, -h):
-        curvature.append(np.empty(len(p.i)))
-        PAIR_MODELS[p.model].slopes(d + step, t, p.wins_i, p.wins_j, p.ties, slope, curvature[-1], *extra)
-    return (curvature[0] - curvature[1]) / (2 * h)
+    own, rows, counts = for_rows(kernels, len(p.i)), len(p.i), (p.wins_i, p.wins_j, p.ties)
+    slopes = getattr(own, f"{PAIR_MODELS[p.model].name}_slopes")
+    d, slope, above, below = np.empty((4, rows))
+    extra = np.empty((3, rows))
+    own.advantage(theta, p.control, effect, p.i, p.j, d)
+    for step, curvature in ((h, above), (-h, below)):
+        slopes(d + step, t, *counts, slope, curvature, *extra)
+    return (above - below) / (2 * h)
 
 
 def learn_prior(
-    c: Comparisons, model: str, order: bool, start: Any, max_iter: int, random_state: int
-) -> tuple[float, Floats]:
-    """Width of the scores' prior by marginal likelihood, and unknowns close to the fit with it.  O(fits)."""
+    c: Comparisons, model: str, order: bool, start: Any, max_iter: int, random_state: int, *, level: bool = False
+) -> tuple[Prior, Floats]:
+    """The scores' prior by marginal likelihood, and unknowns close to the fit with it.  O(fits).
+
+    ``level``: the mean is 0 for all items, whatever their support.
+    """
     control = controls_of(c, order)
-    p = pair_counts(c, model, WIDEST_PRIOR, order, control)
+    trend = np.zeros((c.n_items, 0)) if level else item_trend(c, control[0])
+    p = pair_counts(c, model, WIDEST_PRIOR, order, control, trend)
     x = start_of(p, start)
     if not len(p.i):
-        return WIDEST_PRIOR, x
+        return Prior(WIDEST_PRIOR, 0.0, trend), x
 
     def at_width(width: float) -> tuple[float, float]:
         nonlocal x
-        p = pair_counts(c, model, width, order, control)
+        p = pair_counts(c, model, width, order, control, trend)
         fit, at = fit_counts(p, x, max_iter=max_iter, tol=LEARNING_TOLERANCE)
         x = fit.x
-        return mean_square(p, x, at, random_state)
+        return square_sum(p, x, at, random_state)
 
-    width = learn_width(at_width, max(float(np.std(x[: p.n_items])), NARROWEST))
-    return width, x
+    width, spread = learn_width(at_width, p.n_items, max(float(np.std(x[: p.n_items])), NARROWEST))
+    return Prior(width, spread, trend), x
+
+
+def item_trend(c: Comparisons, control: Floats) -> Floats:
+    """The trend of the prior's mean on the items' votes and on their mean controls, from the item's side.  O(pairs)."""
+    votes = c.wins_i + c.wins_j + c.ties
+    support: Any = np.bincount(c.i, votes, c.n_items) + np.bincount(c.j, votes, c.n_items)
+    if not control.shape[1]:
+        return trend_of(support)
+    sums = [np.bincount(c.i, votes * z, c.n_items) - np.bincount(c.j, votes * z, c.n_items) for z in control.T]
+    means = np.column_stack(sums) / np.where(support > 0, support, 1.0)[:, None]
+    if (support > 0).any():
+        means[support <= 0] = means[support > 0].mean(axis=0)
+    return trend_of(support, means)
 
 
 # ---- uncertainty
 
 
 def gradient_products(p: PairCounts, x: Floats) -> Derivatives:
-    """Sum over votes of the outer products of their gradients, stored like a Hessian.  O(pairs)."""
+    """Sum over votes of the outer products of their gradients, plus the precision of the priors of unknowns other than
+    scores, stored like a Hessian.  O(pairs)."""
     theta, t, effect = parameters(p, x)
     n, q, rows = p.n_items, p.n_extra, len(p.i)
     d = np.empty(rows)
     kernels.advantage(theta, p.control, effect, p.i, p.j, d)
     outer = {name: np.zeros(rows) for name in ("slope", "cross", "tie")}
+    slopes = PAIR_MODELS[p.model].kernel("slopes")
     for k, count in enumerate((p.wins_i, p.wins_j, p.ties)):
         outcome = np.eye(3)[k][:, None] * np.ones(rows)
         slope, curvature = np.empty(rows), np.empty(rows)
         cross, tie_slope, tie_curvature = np.zeros((3, rows))
-        PAIR_MODELS[p.model].slopes(d, t, *outcome, slope, curvature, cross, tie_slope, tie_curvature)
+        slopes(d, t, *outcome, slope, curvature, cross, tie_slope, tie_curvature)
         outer["slope"] += count * slope**2
         outer["cross"] += count * slope * tie_slope
         outer["tie"] += count * tie_slope**2
     border, corner = np.zeros((q, n)), np.zeros((q, q))
     if p.tie:
         kernels.scatter(p.i, p.j, outer["cross"], border[0])
-        corner[0, 0] = outer["tie"].sum()
+        corner[0, 0] = outer["tie"].sum() + p.extra_precision * PAIR_MODELS[p.model].outer(t)[1] ** 2
     if p.control.shape[1]:
         fill_controls(p, outer["slope"], outer["cross"], border, corner)
+        corner[np.arange(int(p.tie), q), np.arange(int(p.tie), q)] += p.extra_precision
     return Derivatives(np.zeros(n + q), outer["slope"], border, corner)
 
 
-def covariance_of(p: PairCounts, at: Derivatives, robust: Derivatives | None = None) -> Floats:
-    """H^-1 (n + q, n + q) in the units of the data, or H^-1 M H^-1 if ``robust`` is M (`gradient_products`).
+def covariance_of(
+    p: PairCounts, at: Derivatives, robust: Derivatives | None = None, theta: Floats | None = None, spread: float = 0.0
+) -> Floats:
+    """H^-1 (n + q, n + q) in the units of the data, or H^-1 (M + prior) H^-1 if ``robust`` is M (`gradient_products`).
 
-    O(n^3).  The scores' block is for mean-zero scores.
+    The prior is as uncertain as it says: an item without votes has its width as an error, not none.  ``spread``: the
+    standard deviation of the log of the width at the scores ``theta``, which is then included.  O(n^3).  The scores'
+    block is for mean-zero scores.
     """
     inverse = inverse_of(hessian(p, at))
-    if robust is not None:
-        inverse = inverse @ hessian(p, robust, prior=False) @ inverse
-    return with_mean_zero(inverse, p.n_items) / p.scale
+    found = inverse if robust is None else inverse @ hessian(p, robust, prior=p.precision > 0.0) @ inverse
+    found = with_mean_zero(found, p.n_items)
+    if spread and theta is not None:
+        found = with_width(found, width_uncertainty(inverse, theta * math.sqrt(p.scale), p.trend, p.precision, spread))
+    return found / p.scale
 
 
 def scores_alone(
@@ -441,10 +490,9 @@ def scores_alone(
     at = Derivatives(at.gradient[:n], at.curvature, np.zeros((0, n)), np.zeros((0, 0)))
     p = p._replace(tie=False, control=p.control[:, :0])
     root = np.sqrt(at.curvature if robust is None else robust.curvature)
-    noise = math.sqrt(p.precision) if robust is None else 0.0
 
     def draw() -> Floats:
-        z = noise * rng.standard_normal(n)
+        z = math.sqrt(p.precision) * trend_root(p.trend, rng.standard_normal(n))
         kernels.scatter(p.i, p.j, root * rng.standard_normal(len(p.i)), z)
         return z - z.mean() if p.precision == 0.0 else z
 
@@ -464,6 +512,6 @@ def extra_stderr(p: PairCounts, at: Derivatives, robust: Derivatives | None) -> 
         unit = np.zeros(p.n_items + p.n_extra)
         unit[p.n_items + k] = 1.0
         x = solve(p, at, unit, STEP_ACCURACY)
-        variance = x[p.n_items + k] if robust is None else x @ product(p._replace(precision=0.0), robust, x)
+        variance = x[p.n_items + k] if robust is None else x @ product(p, robust, x)
         found[k] = math.sqrt(variance / p.scale)
     return found

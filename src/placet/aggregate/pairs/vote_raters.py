@@ -10,11 +10,17 @@ from scipy import sparse
 from placet.aggregate.likelihood.controls import control_names
 from placet.aggregate.likelihood.existence import agent_factor
 from placet.aggregate.likelihood.information import with_mean_zero
-from placet.aggregate.likelihood.rater_posterior import Arrow, RaterPosterior, check_rater_options, fit_raters
+from placet.aggregate.likelihood.rater_posterior import (
+    Arrow,
+    RaterPosterior,
+    check_rater_options,
+    fit_raters,
+    refuse_no_evidence,
+)
 from placet.aggregate.likelihood.raters import parse_kinds
 from placet.aggregate.pairs import pair_likelihood
-from placet.aggregate.result.control_effects import Controls
-from placet.aggregate.result.rater_parameters import Raters
+from placet.aggregate.result.learned.control_effects import Controls
+from placet.aggregate.result.learned.rater_parameters import Raters
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
@@ -78,10 +84,10 @@ class RaterVotes(RaterPosterior):
     def value(self, x: Floats) -> float:
         """Negative log posterior up to a constant.  O(votes)."""
         _, d, ranges = self._advantage(x)
-        total = 0.5 * float(x @ (self.prior_matrix @ x))
+        total, costs = 0.5 * float(x @ (self.prior_matrix @ x)), self.law.kernel("costs")
         for rows, tie in ranges:
             win, loss, tied = np.empty((3, rows.stop - rows.start))
-            self.law.costs(d[rows], self.law.inner(tie) if self.tied else 0.0, win, loss, tied)
+            costs(d[rows], self.law.inner(tie) if self.tied else 0.0, win, loss, tied)
             won, lost, even = self._counts(rows)
             total += float(won @ win + lost @ loss + even @ (tied if self.tied else (win + loss) / 2))
         return total
@@ -89,10 +95,10 @@ class RaterVotes(RaterPosterior):
     def rows(self, x: Floats) -> RatedRows:
         """Derivatives of each row in d and in the tie parameter.  O(votes)."""
         gap, d, ranges = self._advantage(x)
-        out = RatedRows(gap, *np.zeros((5, len(d))))
+        out, slopes = RatedRows(gap, *np.zeros((5, len(d)))), self.law.kernel("slopes")
         for rows, tie in ranges:
             t = self.law.inner(tie) if self.tied else 0.0
-            self.law.slopes(d[rows], t, *self._counts(rows), *(column[rows] for column in out[1:]))
+            slopes(d[rows], t, *self._counts(rows), *(column[rows] for column in out[1:]))
             if self.tied:  # from the convex parametrization to the tie parameter itself
                 _, first, second = self.law.outer(t)
                 out.tie_curvature[rows] = (out.tie_curvature[rows] - out.tie_slope[rows] * second / first) / first**2
@@ -185,14 +191,14 @@ def raters_of(v: RaterVotes, x: Floats, arrow: Arrow, widths: Mapping[str, float
     return Raters(c.agents, votes, v.family, ties, columns, dict(zip(v.kinds, errors.T)), dict(widths), tie, order)
 
 
-def checked_votes(data: Any, kinds: tuple[str, ...], ties: str) -> Comparisons:
+def checked_votes(data: Any, kinds: tuple[str, ...], model: "BradleyTerry") -> Comparisons:
     """The data if they are votes that name their agents, or else an error that says what is missing."""
     if not isinstance(data, Comparisons) or data.agent is None:
         raise ValueError("agents= needs votes that say who gave them: read_battles(agent=) or from_battles(agent=)")
     if "side" in kinds and not data.ordered:
         raise ValueError('agents="side" needs to know who came first: Comparisons made with ordered=True')
-    if "ties" in kinds and ties == "none":
-        raise ValueError('agents="ties" needs a model of ties: ties="davidson" or "rao-kupper"')
+    if "ties" in kinds and model.tie_model(data) == "none":
+        raise ValueError('agents="ties" needs a model of ties, ties="davidson" or "rao-kupper", and votes with ties')
     if data.n_items > MOST_SIMULATED:
         raise ValueError(f"agents= takes at most {MOST_SIMULATED} items, and these are {data.n_items}")
     return data
@@ -201,8 +207,8 @@ def checked_votes(data: Any, kinds: tuple[str, ...], ties: str) -> Comparisons:
 def fit_rated_votes(model: "BradleyTerry", data: Comparisons, start: Any, progress: Any) -> None:
     """Fit scores and rater parameters jointly, and keep them on the model."""
     kinds = parse_kinds(model.agents)
-    votes = weighted_votes(model, checked_votes(data, kinds, model.ties), kinds)
-    v = RaterVotes(votes, TIES[model.ties], kinds, votes.ordered)
+    votes = weighted_votes(model, checked_votes(data, kinds, model), kinds)
+    v = RaterVotes(votes, TIES[model.tie_model(votes)], kinds, votes.ordered)
     given = None if isinstance(model.prior, str) else model.prior
     model.fit_, arrow, model.prior_, widths = fit_raters(v, v.start(start), given, model.max_iter, model.tol)
     model.set_scores(v.split(model.fit_.x)[0])
@@ -215,8 +221,9 @@ def weighted_votes(model: "BradleyTerry", data: Comparisons, kinds: tuple[str, .
     """Votes with agents, multiplied by the agents' weights."""
     check_rater_options(model.prior, model.stderr)
     order = model.order_effect or "side" in kinds
-    factor = agent_factor(model.agent_weight, data)
-    return data.reweighted(factor, ordered=order, time=model.drift is not None)
+    votes = data.reweighted(agent_factor(model.agent_weight, data), ordered=order, time=model.drift is not None)
+    refuse_no_evidence(float((votes.wins_i + votes.wins_j + votes.ties).sum()))
+    return votes
 
 
 def beside_scores(
@@ -229,7 +236,7 @@ def beside_scores(
     notes = [*model.prior_notes(), *found.notes(), *filter(None, [describe_agreement(votes)])]
     notes += model.existence_notes(votes, votes.items)
     fields: dict[str, Any] = {"agents": found, "win": partial(win_probability, family=v.family, tie=tie)}
-    if model.ties != "none":
+    if model.tie_model(votes) != "none":
         fields |= {"tie": tie, "tie_stderr": float(errors[0]) if v.tied else None}
     if v.control.shape[1]:
         fields["effects"] = Controls.in_units(control_names(votes, v.order), effect, errors[int(v.tied) :], v.unit)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from placet.aggregate.result.result import Consensus, ConsensusSet
+from placet.aggregate.result.consensus_set import ConsensusSet
+from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.scales import in_log_odds
 from placet.data import Comparisons, DataError, Rankings, Scores
 

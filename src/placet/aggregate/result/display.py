@@ -10,8 +10,9 @@ from placet.io.output.markup import render
 from placet.io.output.numbers import with_error
 
 if TYPE_CHECKING:
+    from placet.aggregate.result.consensus_set import ConsensusSet
     from placet.aggregate.result.difference import Difference
-    from placet.aggregate.result.result import Consensus, ConsensusSet
+    from placet.aggregate.result.result import Consensus
 
 TEMPLATES = "aggregate/result/templates"
 MOST_ROWS = 30

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placet.aggregate.result.result import ConsensusSet
+from placet.aggregate.result.consensus_set import ConsensusSet
 from placet.data.arrays import Floats, Ints, frozen
 
 if TYPE_CHECKING:

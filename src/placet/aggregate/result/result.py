@@ -1,9 +1,7 @@
-"""The result of every method: scores, their uncertainty, and how they were found; for one problem or for many."""
+"""The result of every method: scores, their uncertainty, and how they were found."""
 
 import copy
-import re
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.aggregate.result import display, separation, uncertainty
-from placet.data import Rankings
-from placet.data.arrays import Floats, Ints, Names, frozen, offsets_from_sizes, plain_names
+from placet.aggregate.goal_verdict import LOOKS, Goal, GoalVerdict, Look, VotesBehind, ask_question
+from placet.aggregate.result import display, result_tables, separation, uncertainty
+from placet.data import Comparisons, Rankings
+from placet.data.arrays import Floats, Ints, Names, frozen, plain_names
 from placet.data.errors import one_of
 from placet.io.escaping import visible
 from placet.optim import Fit
@@ -21,10 +20,14 @@ from placet.optim import Fit
 if TYPE_CHECKING:
     import polars as pl
 
-    from placet.aggregate.result.control_effects import Controls
+    from placet.aggregate.result.asked import Asked
     from placet.aggregate.result.election_record import Record
-    from placet.aggregate.result.history import History
-    from placet.aggregate.result.rater_parameters import Raters
+    from placet.aggregate.result.independent_units import Units
+    from placet.aggregate.result.learned.control_effects import Controls
+    from placet.aggregate.result.learned.history import History
+    from placet.aggregate.result.learned.rater_parameters import Raters
+    from placet.aggregate.result.learned.source_parameters import SourceParameters
+    from placet.aggregate.result.learned.task_responses import CellPrediction, TaskResponses
     from placet.aggregate.result.scales import Points
 
 Win = Callable[[ArrayLike, ArrayLike], Floats]
@@ -32,7 +35,6 @@ Win = Callable[[ArrayLike, ArrayLike], Floats]
 
 NO_UNCERTAINTY = "{method!r} gives no standard errors; consensus(data, {method!r}, bootstrap=200) adds resampled scores"
 RELATIVE_TOLERANCE = 1e-9
-MEASURED = ("score", "stderr", "support")  # columns of decimals in the table of a result; the others are whole numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +43,9 @@ class Consensus:
 
     ``scores`` and ``stderr`` (n_items,); ``covariance`` (n_items, n_items) of the scores if it is kept, else scores are
     treated as independent; ``draws`` (rounds, n_items) are bootstrap scores and, if present, are used instead of the
-    normal approximation.  ``win(x, y)`` is the probability that an item of score x strictly beats one of score y.
+    normal approximation; ``roots``, if known, take its place for two items, near a perfect record too.  ``units``, if
+    independent units (tasks, ballots, agents) are few, is what each adds to the scores; what is separated then follows
+    from them.  ``win(x, y)`` is the probability that an item of score x strictly beats one of score y.
     Scores closer than ``tolerance`` tie (default: 1e-9 of the largest absolute score).  ``support`` (n_items,) is the
     weight of the ballots that list an item, or of the votes on it.  ``spread`` (n_items,) is set by models with a
     variance for every item: both scores are divided by the sum of their spreads before ``win``.
@@ -51,7 +55,9 @@ class Consensus:
     differ; ``adherence`` and ``agent_weight``, by the names of agents; ``drift``, the standard deviation of the change
     of a score in one time step, and ``timeline``, the scores over time; ``dispersion`` and ``dispersion_stderr``, how
     strongly orders concentrate around the consensus; ``record``, the rounds of an election; ``scale``, if scores are in
-    points.
+    points; ``sources``, what a joint fit found about each source; ``responses`` of tasks, by item
+    response.  ``asked``: the data and the question, for results of `placet.consensus`; ``asking`` holds the votes, if
+    `enough` and `next_pairs` can count them.
 
     >>> c = Consensus(("ant", "bee", "cat", "dog"), [1.0, 3.0, 2.0, 2.0], method="borda")
     >>> c.ranking
@@ -67,6 +73,8 @@ class Consensus:
     stderr: Floats | None = None
     covariance: Floats | None = None
     draws: Floats | None = None
+    units: "Units | None" = None
+    roots: uncertainty.Roots | None = None
     win: Win | None = None
     fit: Fit | None = None
     notes: tuple[str, ...] = ()
@@ -86,6 +94,10 @@ class Consensus:
     dispersion_stderr: float | None = None
     record: "Record | None" = None
     scale: "Points | None" = None
+    sources: "SourceParameters | None" = None
+    responses: "TaskResponses | None" = None
+    asked: "Asked | None" = None
+    asking: VotesBehind | None = None
 
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -94,6 +106,7 @@ class Consensus:
         if self.stderr is None and self.covariance is not None:
             put("stderr", np.sqrt(np.diag(self.covariance)))
         if self.stderr is None and self.draws is not None:
+            uncertainty.refuse_without_squares(self.draws)
             put("stderr", np.std(self.draws, axis=0, ddof=1))
         for name in ("stderr", "support", "spread"):
             if getattr(self, name) is not None:
@@ -111,6 +124,12 @@ class Consensus:
             put("tolerance", RELATIVE_TOLERANCE * float(np.abs(self.scores).max(initial=0.0)))
         put("params", dict(self.params))
         put("notes", tuple(self.notes))
+
+    def with_note(self, note: str) -> "Consensus":
+        """The same result with one note more, before its own."""
+        own = copy.copy(self)
+        object.__setattr__(own, "notes", (note, *self.notes))
+        return own
 
     # Ranking
 
@@ -138,12 +157,28 @@ class Consensus:
         """Tier of every item (0 is best) and every tier's size: a new tier starts where a gap exceeds ``tolerance``."""
         return tied_groups(self.scores, self.tolerance)
 
+    @cached_property
+    def _level_scores(self) -> Floats:
+        """Scores for separation: items that tie have their mean, so what shares a rank is never separated."""
+        tier, size = self._tiers
+        if len(size) == len(tier):
+            return self.scores
+        return (np.bincount(tier, self.scores) / size)[tier]
+
     # Uncertainty
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Lower and upper bounds of each score: quantiles of the bootstrap draws, else score -+ z stderr."""
+        """Lower and upper bounds of each score: quantiles of the bootstrap draws, else score -+ z stderr; wider by
+        Student's quantile if they come from few units.
+        """
         self._need_uncertainty()
-        return uncertainty.score_interval(self.scores, self.stderr, self.draws, level)
+        low, high = uncertainty.score_interval(self.scores, self.stderr, self.draws, level)
+        if self.units is None or len(self.items) == 1:  # one item has its score by definition, whoever voted
+            return low, high
+        wider = self.units.student(level)
+        if np.isinf(wider):  # one unit says nothing, even where its votes do not vary
+            return np.full_like(low, -np.inf), np.full_like(high, np.inf)
+        return self.scores - wider * (self.scores - low), self.scores + wider * (high - self.scores)
 
     def rank_interval(
         self, level: float = 0.95, kind: separation.RankSetKind = "simultaneous", *, random_state: int = 0
@@ -174,14 +209,16 @@ class Consensus:
                 low, high = uncertainty.rank_quantiles(self._simulated_scores(random_state), level)
             return np.minimum(low, self.ranks), np.maximum(high, self.ranks)
         if n > separation.MOST_PAIRED:
-            return separation.rank_sets_of_many(self.scores, self.stderr, level)
+            return separation.rank_sets_of_many(self._level_scores, self.stderr, level)
         if kind == "simultaneous":
             return separation.rank_sets(self.separated(level, random_state=random_state))
-        errors, stderr = self._errors(random_state)
-        own = self.draws is not None
-        sets = [separation.separated_from(k, self.scores, errors, stderr, level, own) for k in range(n)]
-        low = np.array([1 + above.sum() for above, _ in sets], np.int64)
-        return low, np.array([n - below.sum() for _, below in sets], np.int64)
+        above, below = np.ones((n, n), bool), np.ones((n, n), bool)
+        for scores, errors, stderr, law in self._tests(random_state):
+            for k in range(n):
+                more, less = separation.separated_from(k, scores, errors, stderr, level, law)
+                above[k] &= more & (self._level_scores > self._level_scores[k])
+                below[k] &= less & (self._level_scores < self._level_scores[k])
+        return (1 + above.sum(axis=1)).astype(np.int64), (n - below.sum(axis=1)).astype(np.int64)
 
     def separated(self, level: float = 0.95, *, random_state: int = 0) -> NDArray[np.bool_]:
         """(n_items, n_items): whether row is above column beyond chance, jointly for all pairs at confidence ``level``.
@@ -189,20 +226,29 @@ class Consensus:
         The basis of rank sets and tiers: up to 1,000 items by the joint distribution of all differences (covariance or
         bootstrap draws), beyond by Holm's correction; up to 4,096 items.
         """
-        self._need_uncertainty()
         n = len(self.items)
+        if self.stderr is None and self.units is not None:
+            return np.zeros((n, n), bool)  # a single unit
+        self._need_uncertainty()
         if n > separation.MOST_PAIRED:
             raise ValueError(
                 f"{n} items have too many pairs for a table (at most {separation.MOST_PAIRED}); use rank_interval"
             )
         key = (level, random_state)
         if key not in self._relations:
-            errors, stderr = self._errors(random_state)
-            self._relations[key] = separation.separated(self.scores, errors, stderr, level, self.draws is not None)
+            found = [separation.separated(*test[:3], level, test[3]) for test in self._tests(random_state)]
+            found.append(self._level_scores[:, None] > self._level_scores)
+            above = np.logical_and.reduce(found)
+            if self.draws is None and self.units is None and self.roots is not None:
+                above = self.roots.separated(above, separation.critical_of_pairs(n, level))
+            self._relations[key] = above
         return self._relations[key]
 
     def tiers(self, level: float = 0.95, *, random_state: int = 0) -> list[tuple[Hashable, ...]]:
         """Groups of items that the data cannot separate, best first: no group contains a separated pair.
+
+        A group ends at the first item that is separated from any item of it, so two neighbors in different groups need
+        not be separated; `separated` tells.
 
         >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
         >>> c.tiers()
@@ -215,21 +261,72 @@ class Consensus:
 
     def tier_numbers(self, level: float = 0.95, *, random_state: int = 0) -> Ints:
         """(n_items,): the number of each item's tier, 1 is the best."""
-        return separation.tiers(self.scores, self.separated(level, random_state=random_state)) + 1
+        return separation.tiers(self._level_scores, self.separated(level, random_state=random_state)) + 1
 
     def enough(
-        self, goal: str = "order", *, k: int = 1, item: Hashable = None, level: float = 0.95, random_state: int = 0
-    ) -> bool:
-        """Whether the data suffice for a goal: every pair that matters for it is separated at ``level``.
+        self,
+        goal: str = "order",
+        *,
+        k: int | None = None,
+        item: Any = None,
+        level: float = 0.95,
+        look: Look = "any",
+        margin: float = 0.0,
+        random_state: int = 0,
+    ) -> GoalVerdict:
+        """Whether the data suffice for a goal: true if they do; the verdict says what is settled, and what is not.
 
-        ``goal``: "order" (the whole order), "top" (which items are the best ``k``), "best" (whether or not ``item`` is
-        the best; by default the first of the ranking).
+        ``goal``: "best" (which item is the best; with ``item``, whether or not that one is), "top" (which items are the
+        best ``k``), "order" (the whole order), "tiers" (``k`` groups, each above the next), "above" (which of two items
+        is above the other, ``item=(a, b)``, or the place of one ``item`` among all); "top:3" is "top" with k=3.
+
+        ``look="any"`` may be asked after every vote, under any rule of asking and stopping: a false statement is ever
+        made with a probability of at most 1 - level (`placet.aggregate.asking`).  It counts the decided votes between
+        the two items of a pair, and what follows from pairs settled so.  ``look="fixed"`` is the fixed-sample answer by
+        the model of all votes, for data whose amount did not depend on what they said: looked at again and again, it is
+        wrong much more often than 1 - level.  ``margin`` (log odds; only with ``look="any"``): differences smaller than
+        that may be left open, so that items too close to call are given up as a tie.
         """
-        one_of(goal, ("order", "top", "best"), "goal")
-        if goal == "top" and not 1 <= k <= len(self.items):
-            raise ValueError(f"k must be in 1..{len(self.items)}, the number of items, not {k}")
-        number = int(self.order[0]) if item is None else self._number(item)
-        return separation.is_settled(self.scores, self.separated(level, random_state=random_state), goal, k, number)
+        asked = self._question(goal, k, item, level, margin)
+        if one_of(look, LOOKS, "look") == "any":
+            return self._votes_behind().verdict(self, asked)
+        if margin:
+            raise ValueError('a margin needs look="any"; the fixed-sample answer has none')
+        above = self.separated(level, random_state=random_state)
+        high, low = separation.open_pairs(self._level_scores, above, asked.name, asked.k, asked.items)
+        open_ = tuple((self.items[i], self.items[j], None) for i, j in zip(high.tolist(), low.tolist()))
+        return GoalVerdict(asked.text, level, "fixed", not open_, open=open_)
+
+    def _question(self, goal: str, k: int | None, item: Any, level: float, margin: float) -> Goal:
+        uncertainty.check_level(level)
+        return ask_question(self._index, goal, k, item, level, margin)
+
+    def _votes_behind(self) -> VotesBehind:
+        if self.asking is None:
+            raise ValueError(
+                "the votes behind this board are not known, so no answer holds at every look: placet.consensus(data) "
+                'keeps those of votes and ballots; look="fixed" answers for data of a fixed amount'
+            )
+        return self.asking
+
+    def fragility(self, goal: str = "best", *, k: int = 1, by: str = "vote", level: float = 0.95) -> Any:
+        """How few votes, removed, would change which items come first ("best"), which are the best ``k`` ("top"), or
+        where tiers end ("tiers"); see `placet.fragility`.
+        """
+        if self.asked is None:
+            raise ValueError("this result does not hold its data; use placet.fragility(data, ...)")
+        return self.asked.fragility(self, self.asked, goal=goal, k=k, by=by, level=level)
+
+    def certificate(self, level: float = 0.95, **options: Any) -> dict[str, Any]:
+        """The result with its question in full and the digest of its data, as a dict that JSON can hold.
+
+        Anyone with the same data can check it: `placet.verify`, or ``placet verify``.  ``fragility=False`` leaves out
+        how few votes decide the first place.
+        """
+        if self.asked is None or self.scale is not None:
+            raise ValueError("this result does not hold its data, or is in points; use that of placet.consensus")
+        found: dict[str, Any] = self.asked.certificate(self, self.asked, level, **options)
+        return found
 
     def rank_probabilities(self, *, random_state: int = 0) -> Floats:
         """(n_items, n_items): the probability that item i has rank r + 1, by simulation or from the bootstrap draws."""
@@ -240,7 +337,11 @@ class Consensus:
         """The probability that item ``a`` is truly above item ``b``, given the data."""
         self._need_uncertainty()
         i, j = self._number(a), self._number(b)
-        return uncertainty.prob_above(self.scores, self.stderr, self.covariance, self.draws, i, j)
+        found = uncertainty.prob_above(self._level_scores, self.stderr, self.covariance, self.draws, i, j, self.roots)
+        if self.units is None:
+            return found
+        most = self.units.most_probable()
+        return min(max(found, 1 - most), most)
 
     def top_k_probability(self, k: int, *, random_state: int = 0) -> Floats:
         """The probability that each item is among the best ``k``, by simulation or from the bootstrap draws."""
@@ -252,15 +353,45 @@ class Consensus:
     def at(self, when: Any) -> "Consensus":
         """The scores at another time (a date such as "2024-06-01"), for scores that drift (``drift=``)."""
         history = self._history()
-        scores, stderr = history.at(when)
-        note = f"scores at {when}; differences between items leave correlations out"
-        known: dict[str, Any] = {"covariance": None, "draws": None, "timeline": None}
-        return replace(self, scores=scores, stderr=stderr, notes=(*self.notes, note), **known)
+        tau = history.step_of(when)
+        keep, (scores, stderr) = history.active(tau), history.at_step(tau)
+        notes = (*self.notes, f"scores at {when}; differences between items leave correlations out")
+        return self._with_scores(history, keep, scores, stderr, notes=notes, timeline=None)
+
+    def updated(self, votes: Comparisons) -> "Consensus":
+        """The board after more votes, without a refit, for scores that drift (``drift=``).
+
+        The votes are not older than those of the board; new items start at the mean.  Each vote moves the scores of its
+        two items alone, in O(1); a refit would also revise what is known of others and of the past.
+        """
+        from placet.aggregate.result.learned.forecast import join_votes
+
+        history, n = join_votes(self._history(), votes)
+        assert history.forecast is not None
+        tau = history.step_of(history.last)
+        scores, variance = history.forecast.at_step(tau)
+        notes = (*self.notes, f"updated by {n:g} votes without a refit; differences leave correlations out")
+        keep = history.active(tau)
+        return self._with_scores(
+            history, keep, scores - scores.mean(), np.sqrt(variance), notes=notes, timeline=history
+        )
+
+    def _with_scores(
+        self, history: "History", keep: NDArray[np.bool_], scores: Any, stderr: Any, **fields: Any
+    ) -> "Consensus":
+        """The same board with other scores of the items of its history to keep."""
+        items = tuple(history.items[k] for k in np.flatnonzero(keep))
+        support = None if history.support is None else history.support[keep]
+        known = {"covariance": None, "draws": None, "units": None, "support": support} | fields
+        return replace(self, items=items, scores=scores[keep], stderr=stderr[keep], **known)
 
     def history(self, *items: Hashable) -> "pl.DataFrame":
         """A Polars frame of scores over time (``drift=``): item, time, score, stderr; of all items or those named."""
-        which = [self._number(item) for item in items] if items else range(len(self.items))
-        return self._history().to_frame(which)
+        number = self._history().number
+        for item in items:
+            if item not in number:
+                self._number(item)  # raises
+        return self._history().to_frame([number[item] for item in items or self.items])
 
     def _history(self) -> "History":
         if self.timeline is None:
@@ -273,7 +404,9 @@ class Consensus:
         ``at``: the date, for scores that drift; the result is averaged over the uncertainty of both scores on it.
         """
         if at is not None:
-            return float(self._history().probability(self._win(), self._number(a), self._number(b), at))
+            number = self._history().number
+            first, second = (number[name] if name in number else self._number(name) for name in (a, b))
+            return float(self._history().probability(self._win(), first, second, at))
         return float(self.win_between(self._number(a), self._number(b)))
 
     def win_probabilities(self) -> Floats:
@@ -290,18 +423,52 @@ class Consensus:
         return np.array(self._win()(self.scores[i] / unit, self.scores[j] / unit), dtype=np.float64)
 
     def next_pairs(
-        self, n: int = 10, *, goal: str | None = None, k: int = 1, item: Hashable = None, level: float = 0.95
+        self,
+        n: int = 10,
+        *,
+        goal: str | None = None,
+        k: int | None = None,
+        item: Any = None,
+        level: float = 0.95,
+        margin: float = 0.0,
+        each: int = 1,
     ) -> list[tuple[Hashable, Hashable]]:
         """The ``n`` pairs to ask about next, most useful first; none if the data are `enough` for the ``goal``.
 
-        Usefulness is the expected decrease of p (1 - p) from one more answer, where p is the probability of being
-        above, summed over the pairs that involve either item; pairs are chosen greedily, each given those before it.
+        With a goal: the pairs whose votes prove what is open for it, by the fewest votes, and those farthest from proof
+        first (`placet.aggregate.asking.pairs_to_ask`); a pair is there at most ``each`` times, for different voters.
+        Without a goal, usefulness is the expected decrease of p (1 - p) from one more answer, where p is the
+        probability of being above, summed over the pairs that involve either item; pairs are chosen greedily, each
+        given those before it.
         """
-        self._need_uncertainty()
-        if goal is not None and self.enough(goal, k=k, item=item, level=level):
-            return []
-        pairs = uncertainty.next_pairs(self.scores, self.stderr, self._covariance_or_draws(), self.win_between, n)
+        if goal is not None:
+            asked = self._question(goal, k, item, level, margin)
+            pairs = self._votes_behind().next_pairs(self, asked, n, each)
+        else:
+            self._need_uncertainty()
+            pairs = uncertainty.next_pairs(self.scores, self.stderr, self._covariance_or_draws(), self.win_between, n)
         return [(self.items[i], self.items[j]) for i, j in pairs]
+
+    def next_sets(
+        self,
+        n: int = 10,
+        size: int = 4,
+        *,
+        goal: str = "order",
+        k: int | None = None,
+        item: Any = None,
+        level: float = 0.95,
+        margin: float = 0.0,
+    ) -> list[tuple[Hashable, ...]]:
+        """The ``n`` sets of ``size`` items to show next, for ballots or best-of-a-set questions; see `next_pairs`.
+
+        Each set holds as many open pairs of the goal as possible, those that earlier sets hold counting less.
+        """
+        if not 2 <= size <= len(self.items):
+            raise ValueError(f"size must be in 2..{len(self.items)}, the number of items, not {size}")
+        asked = self._question(goal, k, item, level, margin)
+        sets = self._votes_behind().next_sets(self, asked, n, size)
+        return [tuple(self.items[i] for i in one) for one in sets]
 
     # Display and export
 
@@ -318,7 +485,7 @@ class Consensus:
         Unknown values are null.  ``scale="elo"`` gives scores and standard errors in points, see `in_points`.
         """
         shown = self if scale is None else self.in_points(scale, anchor, anchor_value)
-        return _frame([shown], level)
+        return result_tables.frame([shown], level)
 
     def in_points(self, scale: str = "elo", anchor: Hashable = None, value: float | None = None) -> "Consensus":
         """The same result in points, such as Elo points: 400 points mean odds of 10 to 1.
@@ -351,9 +518,31 @@ class Consensus:
             raise ValueError(f'{self.method!r} learned nothing about agents; agents="sharpness+ties+side" asks for it')
         return pl.DataFrame({"agent": plain_names(list(self.adherence)), "adherence": list(self.adherence.values())})
 
+    def sources_frame(self) -> "pl.DataFrame":
+        """A Polars frame of what a joint fit of several sources found about each: scale, width, agreement with the
+        target, how many votes of the target it was worth, and what it favors beyond chance.
+        """
+        if self.sources is None:
+            raise ValueError("there is only one source; placet.Sources joins several")
+        return self.sources.to_frame()
+
+    def tasks_frame(self) -> "pl.DataFrame":
+        """A Polars frame of the tasks of a score table (``method="item-response"``), the one that tells most first."""
+        return self._responses().to_frame()
+
+    def predict(self, item: Hashable, task: Hashable, level: float = 0.95) -> "CellPrediction":
+        """The expected score of an item on a task, and an interval for what would be observed at this ``level``."""
+        found = self._responses()
+        return found.predict(self._number(item), found.number(task), level)
+
+    def _responses(self) -> "TaskResponses":
+        if self.responses is None:
+            raise ValueError(f"{self.method!r} knows no tasks; consensus(scores, 'item-response') does")
+        return self.responses
+
     def to_rankings(self) -> Rankings:
         """The consensus as one ballot with its scores; tied items share their mean score."""
-        return _as_ballots([self], None)
+        return result_tables.as_ballots([self], None)
 
     def with_min_support(self, minimum: float) -> "Consensus":
         """The same scores without the items whose support is below ``minimum``; ranks are among the remaining items.
@@ -376,6 +565,8 @@ class Consensus:
         object.__setattr__(twin, "items", tuple(items))
         if self.record is not None:
             object.__setattr__(twin, "record", self.record.renamed(items))
+        if self.asking is not None:
+            object.__setattr__(twin, "asking", self.asking.renamed(dict(zip(self.items, items))))
         return twin
 
     def _repr_html_(self) -> str:
@@ -415,15 +606,24 @@ class Consensus:
             raise ValueError(f"{self.method!r} has no probability of winning; 'bradley-terry' is a method that has")
         return self.win
 
-    def _errors(self, random_state: int) -> tuple[Floats, Floats]:
-        """Draws of the scores' errors (draws, n), empty for very many items, and standard errors of differences."""
+    def _tests(self, random_state: int) -> list[tuple[Floats, Floats, Floats, separation.ErrorKind]]:
+        """The tests that a separated pair passes, each as scores, draws of their errors (draws, n), standard errors of
+        differences and the kind of the draws, which are empty for very many items.
+        """
+        if self.units is not None:
+            flips = (self.units.scores, self.units.flipped(random_state), self.units.root)
+            return [(*flips, "flips"), *([] if self.units.decides else [self._own_test(random_state)])]
+        return [self._own_test(random_state)]
+
+    def _own_test(self, random_state: int) -> tuple[Floats, Floats, Floats, separation.ErrorKind]:
         if self.draws is not None:
             errors = self.draws - self.scores
-            return errors, separation.difference_errors(None, None, errors)
+            return self._level_scores, errors, separation.difference_errors(None, None, errors), "bootstrap"
         stderr = separation.difference_errors(self.stderr, self.covariance, None)
         if len(self.items) > separation.MOST_JOINT:
-            return np.zeros((0, len(self.items))), stderr
-        return self._simulated_scores(random_state)[: separation.MOST_DRAWS] - self.scores, stderr
+            return self._level_scores, np.zeros((0, len(self.items))), stderr, "simulated"
+        errors = self._simulated_scores(random_state)[: separation.MOST_DRAWS] - self.scores
+        return self._level_scores, errors, stderr, "simulated"
 
     def _covariance_or_draws(self) -> Floats | None:
         if self.covariance is None and self.draws is not None and len(self.items) <= uncertainty.MOST_SIMULATED:
@@ -453,110 +653,6 @@ class Consensus:
         return {}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ConsensusSet(Mapping[Hashable, Consensus]):
-    """A mapping from the name of each instance to its `Consensus`.
-
-    ``set_notes`` concern the data as a whole; ``notes`` adds those of the instances, each kind once.  ``by`` is what
-    instances are called in tables: slices of votes have the name of their column.
-
-    >>> one = Consensus(("a", "b"), [1.0, 0.0], method="borda")
-    >>> two = Consensus(("b", "c"), [2.0, 2.0], method="borda")
-    >>> found = ConsensusSet({"cats": one, "dogs": two}, method="borda")
-    >>> found
-    ConsensusSet(borda: 2 instances, 4 items)
-    >>> found["dogs"].ranking
-    [('b', 'c')]
-    >>> found.ranking
-    {'cats': ['a', 'b'], 'dogs': [('b', 'c')]}
-    """
-
-    results: Mapping[Hashable, Consensus]
-    method: str
-    params: Mapping[str, object] = field(default_factory=dict)
-    set_notes: tuple[str, ...] = ()
-    by: str = "instance"
-
-    def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        put("results", dict(self.results))
-        put("params", dict(self.params))
-        put("set_notes", tuple(self.set_notes))
-
-    def __getitem__(self, instance: Hashable) -> Consensus:
-        try:
-            return self.results[instance]
-        except KeyError:
-            raise KeyError(f"{self.by} {instance!r} is not among the {len(self)} {self.by}s") from None
-
-    def __iter__(self) -> Iterator[Hashable]:
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        return len(self.results)
-
-    def __repr__(self) -> str:
-        items = sum(len(c.items) for c in self.values())
-        notes = f", {len(self.notes)} notes" if self.notes else ""
-        return f"{type(self).__name__}({self.method}: {len(self)} {self.by}s, {items} items{notes})"
-
-    def _repr_html_(self) -> str:
-        return display.html_tables(self)
-
-    def plot(self, level: float = 0.95, most: int = 10) -> Any:
-        """Plot the best ``most`` items of the first six instances by matplotlib; returns their axes."""
-        return display.plot_many(self, level, most)
-
-    @property
-    def ranking(self) -> dict[Hashable, list[Hashable]]:
-        """The ranking of every instance."""
-        return {name: c.ranking for name, c in self.items()}
-
-    @cached_property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on the whole, then on instances: a note common to all once, others with the number of their instances.
-
-        Notes that differ only in numbers, or in names after a colon, count as one kind, and only the first is shown.
-        """
-        kinds: Counter[str] = Counter()
-        first: dict[str, tuple[Hashable, str]] = {}
-        texts: dict[str, set[str]] = {}
-        for name, c in self.items():
-            for note in c.notes:
-                kind = re.sub(r"[0-9][0-9.,e+-]*", "#", note.partition(": ")[0])
-                kinds[kind] += 1
-                first.setdefault(kind, (name, note))
-                texts.setdefault(kind, set()).add(note)
-        found = list(self.set_notes)
-        for kind, count in kinds.items():
-            name, note = first[kind]
-            everywhere = count == len(self) and len(texts[kind]) == 1
-            those = f"All {count}" if count == len(self) else f"{count} of {len(self)}"
-            such = name if count == 1 else f"as in {name}"
-            found.append(note if everywhere else f"{those} {self.by}s ({such}): {note}")
-        return tuple(found)
-
-    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
-        """A Polars frame, instance by instance and best first: ``by``, then the columns of `Consensus.to_frame`."""
-        import polars as pl
-
-        names = [name for name, c in self.items() for _ in c.items]
-        frame = _frame(list(self.values()), level)
-        return frame.insert_column(0, pl.Series(self.by, plain_names(names)))
-
-    def with_min_support(self, minimum: float) -> "ConsensusSet":
-        """Every instance without items whose support in it is below ``minimum``; instances left empty are dropped."""
-        enough = {name: c for name, c in self.items() if c.support is None or (c.support >= minimum).any()}
-        notes = self.set_notes
-        if len(enough) < len(self):
-            notes += (f"{len(self) - len(enough)} instances have no item with support of {minimum:g} and are left out",)
-        return replace(self, results={name: c.with_min_support(minimum) for name, c in enough.items()}, set_notes=notes)
-
-    def to_rankings(self) -> Rankings:
-        """One ballot with scores for each instance, as written to a TREC run."""
-        return _as_ballots(list(self.values()), list(self))
-
-
 def subset(c: Consensus, keep: NDArray[np.bool_], why: str) -> Consensus:
     """The result for the items of a mask only: scores and errors are unchanged, ranks are among these items."""
     left_out = np.flatnonzero(~keep)
@@ -573,6 +669,8 @@ def subset(c: Consensus, keep: NDArray[np.bool_], why: str) -> Consensus:
         scores=c.scores[keep],
         covariance=None if c.covariance is None else c.covariance[np.ix_(keep, keep)],
         draws=None if c.draws is None else c.draws[:, keep],
+        units=None if c.units is None else c.units.only(keep),
+        roots=None if c.roots is None else c.roots.only(keep),
         notes=(*c.notes, note),
         stderr=cut(c.stderr),
         support=cut(c.support),
@@ -587,76 +685,3 @@ def tied_groups(scores: Floats, tolerance: float) -> tuple[Ints, Ints]:
     tier = np.empty(len(falling), np.int64)
     tier[falling] = np.cumsum(gap)
     return tier, np.bincount(tier)
-
-
-def table_columns(results: Sequence[Consensus], level: float) -> dict[str, Any]:
-    """The columns of `Consensus.to_frame`, results one after another: names as a list, numbers as an array with NaN for
-    unknown values, or None if all are unknown.
-    """
-    columns: dict[str, list[Floats | Ints]] = {
-        name: [] for name in ("score", "stderr", "rank", "rank_low", "rank_high", "tier", "support")
-    }
-    known = any(c.stderr is not None for c in results)
-    for c in results:
-        order = c.order
-        columns["score"].append(c.scores[order])
-        columns["rank"].append(c.ranks[order])
-        if known:
-            unknown = np.full(len(order), np.nan)
-            low, high = (unknown, unknown) if c.stderr is None else c.rank_interval(level)
-            columns["stderr"].append(unknown if c.stderr is None else c.stderr[order])
-            columns["rank_low"].append(low[order])
-            columns["rank_high"].append(high[order])
-            tiered = c.stderr is not None and len(order) <= separation.MOST_PAIRED
-            columns["tier"].append(c.tier_numbers(level)[order] if tiered else unknown)
-        if c.support is not None:
-            columns["support"].append(c.support[order])
-    names = plain_names([c.items[k] for c in results for k in c.order])
-    return {"item": names, **{name: np.concatenate(parts) if parts else None for name, parts in columns.items()}}
-
-
-def table_rows(c: Consensus, level: float) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Column names and rows of `Consensus.to_frame` without a data frame, with None for unknown values.
-
-    Printing a few numbers then need not wait for the import of Polars.
-    """
-    columns = table_columns([c], level)
-    shown: list[list[Any]] = [list(columns.pop("item"))]
-    for name, values in columns.items():
-        plain = [None] * len(c.items) if values is None else [None if v != v else v for v in values.tolist()]
-        shown.append(plain if name in MEASURED else [None if v is None else int(v) for v in plain])
-    return ["item", *columns], list(zip(*shown))
-
-
-def _frame(results: Sequence[Consensus], level: float) -> "pl.DataFrame":
-    """A Polars frame of `table_columns`."""
-    import polars as pl
-
-    columns = table_columns(results, level)
-    names = columns.pop("item")
-    frame = {"item": pl.Series(names)}
-    for name, values in columns.items():
-        kind = pl.Float64 if name in MEASURED else pl.Int64
-        column = pl.Series([None] * len(names), dtype=kind) if values is None else pl.Series(values).fill_nan(None)
-        frame[name] = column.cast(kind)
-    return pl.DataFrame(frame)
-
-
-def _as_ballots(results: Sequence[Consensus], instance: Sequence[Hashable] | None) -> Rankings:
-    """Every result as a ballot with its tiers, and scores that are equal within a tier."""
-    names: dict[Hashable, int] = {}
-    item = [names.setdefault(c.items[k], len(names)) for c in results for k in c.order]
-    tier, score = [], []
-    for c in results:
-        own, size = c._tiers
-        mean = np.bincount(own, c.scores, len(size)) / size
-        tier.append(own[c.order])
-        score.append(np.where(size == 1, c.scores[c.order[np.cumsum(size) - size]], mean)[own[c.order]])
-    return Rankings.from_codes(
-        np.array(item, np.int64),
-        np.concatenate([np.zeros(0, np.int64), *tier]),
-        offsets_from_sizes([len(c.items) for c in results]),
-        tuple(names),
-        instance=instance,
-        score=np.concatenate([np.zeros(0), *score]),
-    )

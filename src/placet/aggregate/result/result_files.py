@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from placet.aggregate.result.boards import board_dict
+from placet.aggregate.result.consensus_set import ConsensusSet
 from placet.aggregate.result.groups import Groups
-from placet.aggregate.result.result import Consensus, ConsensusSet
+from placet.aggregate.result.result import Consensus
 from placet.io.files import writing
 from placet.io.output.json_values import json_text
 from placet.io.tables.tables import write_table
@@ -31,7 +32,8 @@ def beside_json(result: Consensus | ConsensusSet) -> dict[str, object]:
     """The parts of a result other than the ranking, for JSON."""
     if not isinstance(result, Consensus):
         return {}
-    frames = {"controls": result.effects, "agents": result.agents}
+    frames: dict[str, Any] = {"controls": result.effects, "agents": result.agents, "sources": result.sources}
+    frames |= {"tasks": result.responses}
     found: dict[str, object] = {name: one.to_frame().to_dicts() for name, one in frames.items() if one is not None}
     if result.timeline is not None:
         found["history"] = result.history().to_dicts()

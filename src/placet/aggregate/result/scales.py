@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.aggregate.result.result import Consensus, ConsensusSet, Win
+from placet.aggregate.result.consensus_set import ConsensusSet
+from placet.aggregate.result.result import Consensus, Win
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
 

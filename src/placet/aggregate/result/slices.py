@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import chdtrc
 
+from placet.aggregate.result.consensus_set import ConsensusSet
 from placet.aggregate.result.difference import centered_errors
-from placet.aggregate.result.result import Consensus, ConsensusSet
+from placet.aggregate.result.result import Consensus
 from placet.stats import holm
 
 if TYPE_CHECKING:

@@ -5,20 +5,51 @@ bootstrap draws (rounds, n_items), if any, are used directly.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from placet.data.arrays import Floats, Ints
+from placet.stats import normal_quantile
 from placet.threads import algebra_threads
 
 MOST_SIMULATED = 4096
 """Largest number of items for which a covariance is kept and ranks are simulated jointly."""
 
+SAMPLED = f"more than {MOST_SIMULATED} items: standard errors are sampled, and differences leave correlations out"
+"""The note of a result with more items than that."""
+
 SIMULATED_NUMBERS = 4_000_000
 FEWEST_DRAWS, MOST_DRAWS = 100, 4000
+
+
+LEAST_DRAW, MOST_DRAW = 1e-100, 1e100
+"""Sizes of scores whose squares, and sums of these, are floating-point numbers."""
+
+
+def refuse_without_squares(draws: Floats) -> None:
+    """Raise ``ValueError`` for draws whose variances would overflow, or vanish without the draws being equal."""
+    size = float(np.abs(draws).max(initial=0.0))
+    if size and not LEAST_DRAW <= size <= MOST_DRAW:
+        raise ValueError(
+            f"scores of up to {size:.3g} have no variances in floating-point numbers, so no standard errors; "
+            "multiply all weights, or all scores, by a common factor"
+        )
+
+
+class Roots(Protocol):
+    """Signed roots of the posterior, normal near a perfect record too (`placet.aggregate.pairs.signed_roots`)."""
+
+    def root(self, i: int, j: int) -> float:
+        """The signed root of score i - score j."""
+
+    def separated(self, found: NDArray[np.bool_], critical: float) -> NDArray[np.bool_]:
+        """``found`` and the pairs of distant scores whose root exceeds ``critical``."""
+
+    def only(self, keep: NDArray[np.bool_]) -> "Roots":
+        """The roots of the items of a mask."""
 
 
 def score_interval(scores: Floats, stderr: Any, draws: Floats | None, level: float) -> tuple[Floats, Floats]:
@@ -27,7 +58,7 @@ def score_interval(scores: Floats, stderr: Any, draws: Floats | None, level: flo
     if draws is not None:
         low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
         return low, high
-    z = -scipy.special.ndtri(tail)
+    z = -normal_quantile(tail)
     return scores - z * stderr, scores + z * stderr
 
 
@@ -44,7 +75,7 @@ def simulated_scores(scores: Floats, stderr: Any, covariance: Floats | None, rng
 
 def _root(covariance: Floats) -> Floats:
     """A matrix root up to a common shift of scores, which ranks ignore: centered covariances are singular along it."""
-    n = len(covariance)
+    n = max(len(covariance), 1)
     try:
         return np.linalg.cholesky(covariance + np.trace(covariance) / n)
     except np.linalg.LinAlgError:
@@ -103,11 +134,21 @@ def top_k_probability(draws: Floats, k: int) -> Floats:
 
 
 def prob_above(
-    scores: Floats, stderr: Floats | None, covariance: Floats | None, draws: Floats | None, i: int, j: int
+    scores: Floats,
+    stderr: Floats | None,
+    covariance: Floats | None,
+    draws: Floats | None,
+    i: int,
+    j: int,
+    roots: Roots | None = None,
 ) -> float:
-    """P(score i > score j): share of the draws, ties counting half, else Phi(difference / its standard error)."""
+    """P(score i > score j): share of the draws, ties counting half, else Phi of the signed root if it is known, else
+    Phi(difference / its standard error).
+    """
     if i == j:
         return 0.5
+    if draws is None and roots is not None:
+        return float(scipy.special.ndtr(roots.root(i, j)))
     if draws is not None:
         return float(((draws[:, i] > draws[:, j]) + 0.5 * (draws[:, i] == draws[:, j])).mean())
     variance = difference_variance(stderr, covariance, i, j)
@@ -119,7 +160,7 @@ def difference_variance(stderr: Any, covariance: Floats | None, i: Any, j: Any) 
     """Variance of score i - score j; without a covariance, the two are taken as independent."""
     if covariance is None:
         return stderr[i] ** 2 + stderr[j] ** 2
-    return covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
+    return covariance[i, i] + covariance[j, j] - (covariance[i, j] + covariance[j, i])
 
 
 def order_variance_fall(gap: Any, variance: Any, learned: Any) -> Any:

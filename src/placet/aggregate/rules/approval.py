@@ -11,6 +11,8 @@ from placet.aggregate.rules.scored import Scored
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
 
+TIERS_SUFFICE = ", and threshold='top' needs tiers only"
+
 
 def approval(data: Rankings, threshold: float | Literal["mean", "top"] | None = None) -> Scored:
     """Approval voting: the weight of the ballots that approve an item.
@@ -29,13 +31,13 @@ def approval(data: Rankings, threshold: float | Literal["mean", "top"] | None = 
     if threshold == "top":
         approved = rankings.tier == 0
     elif threshold == "mean":
-        score = _ratings(rankings, "approval")
+        score = _ratings(rankings, "approval", TIERS_SUFFICE)
         sizes = np.maximum(np.diff(rankings.offsets), 1)
         mean = np.bincount(rankings.ballot, score, len(rankings)) / sizes
         scale = np.bincount(rankings.ballot, np.abs(score), len(rankings)) / sizes
         approved = score >= (mean - RELATIVE_TOLERANCE * scale)[rankings.ballot]
     elif isinstance(threshold, int | float) and np.isfinite(threshold):
-        approved = _ratings(rankings, "approval") >= threshold
+        approved = _ratings(rankings, "approval", TIERS_SUFFICE) >= threshold
     else:
         raise ValueError(f"threshold {threshold!r} is unknown; choose 'mean', 'top' or a number")
     scores = sum_by_item(rankings.item[approved], rankings.weight[rankings.ballot[approved]], rankings.n_items)
@@ -97,10 +99,9 @@ def _rating_table(rankings: Rankings, items: Ints, score: Floats, low: float) ->
     return table
 
 
-def _ratings(rankings: Rankings, rule: str) -> Floats:
+def _ratings(rankings: Rankings, rule: str, way_out: str = "") -> Floats:
     if rankings.score is None:
         raise DataError(
-            f"{rule!r} needs ratings, and these ballots keep none; Rankings.from_scores keeps them"
-            + (", and threshold='top' needs tiers only" if rule == "approval" else "")
+            f"{rule!r} needs ratings, and these ballots keep none; Rankings.from_scores keeps them{way_out}"
         )
     return rankings.score

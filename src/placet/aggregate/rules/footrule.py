@@ -17,8 +17,8 @@ from placet.aggregate.rules.kemeny import MOST_SUBSETS, minus_places, several_or
 from placet.aggregate.rules.scored import Scored
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
+from placet.data.engines.memory import refuse_square
 from placet.data.errors import one_of
-from placet.data.memory import refuse_square
 from placet.kernels.aggregate import kemeny as kernels
 
 

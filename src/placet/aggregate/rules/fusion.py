@@ -7,7 +7,7 @@ import numpy as np
 
 from placet.aggregate.places import ballots_of, listed_weight, sum_by_item
 from placet.data import DataError, Rankings
-from placet.data.arrays import Floats
+from placet.data.arrays import MOST_WEIGHT, Floats
 from placet.data.errors import one_of
 
 Normalization = Literal["min-max", "sum", "none"]
@@ -35,7 +35,13 @@ def combsum(data: Rankings, normalize: Normalization = "min-max") -> Floats:
 
 def combmnz(data: Rankings, normalize: Normalization = "min-max") -> Floats:
     """CombMNZ: CombSUM times the weight of ballots that list the item.  O(rows)."""
-    return combsum(data, normalize) * listed_weight(ballots_of(data, "combmnz"))
+    total, weight = combsum(data, normalize), listed_weight(ballots_of(data, "combmnz"))
+    if float(np.abs(total).max(initial=0.0)) > MOST_WEIGHT / max(float(weight.max(initial=0.0)), 1.0):
+        raise DataError(
+            f"'combmnz' multiplies sums of scores by the weight of the lists, and with a weight of {weight.max():.3g} "
+            "the products are beyond floating-point numbers; divide all weights by a common factor"
+        )
+    return total * weight
 
 
 def _normalized_scores(rankings: Rankings, normalize: str) -> Floats:

@@ -30,8 +30,8 @@ from placet.aggregate.rules import linear_order
 from placet.aggregate.rules.scored import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, read_only
+from placet.data.engines.memory import refuse_square
 from placet.data.errors import one_of
-from placet.data.memory import refuse_square
 from placet.kernels.aggregate import kemeny as kernels
 
 MOST_KEPT = 1024

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 
 from placet.data.arrays import Floats, Ints
-from placet.data.memory import refuse_beyond_memory
+from placet.data.engines.memory import refuse_beyond_memory
 from placet.kernels.aggregate import kemeny as kernels
 
 BYTES_OF_A_PAIR = 5_000

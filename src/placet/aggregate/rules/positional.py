@@ -154,7 +154,6 @@ def reciprocal(data: Rankings, k: float = 60.0) -> Floats:
 def _vector(h: Any, n: int) -> Callable[[int], Floats]:
     """``h`` as a function of the number of places."""
     if isinstance(h, str):
-        one_of(h, tuple(POSITIONAL), "positional rule")
         return lambda m: positional_vector(h, m)
     if callable(h):
         return lambda m: _points(h(m), m)

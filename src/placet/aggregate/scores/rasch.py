@@ -19,7 +19,7 @@ from scipy.special import expit, log_expit, logsumexp
 
 from placet import optim
 from placet.data.arrays import Floats
-from placet.data.memory import refuse_square
+from placet.data.engines.memory import refuse_square
 
 NODES = 31
 SIGMA_WIDTH = 1.5

@@ -7,6 +7,9 @@ that for plain means the standard error is the unbiased one, s / sqrt(n).
 
 With missing cells, means are those of the two-way model x = item + task fitted to the observed cells, which is the
 plain mean if all are observed.
+
+What is separated follows from flipped signs of what tasks (or questions) add to the differences
+(`placet.aggregate.result.independent_units`): spreads of few tasks vary, and the smallest of many is far too small.
 """
 
 from collections.abc import Callable
@@ -14,7 +17,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from placet.aggregate.likelihood.prior import check_width
 from placet.aggregate.method import Method
+from placet.aggregate.result.independent_units import MOST_ITEMS, MOST_UNITS, Units
 from placet.aggregate.result.result import Consensus
 from placet.data import DataError
 from placet.data.arrays import Floats
@@ -31,12 +36,16 @@ class ScoreFit(NamedTuple):
 
     ``fit(scores, weight, **params)`` returns scores (n_items,) for weights (n_columns,) of the columns; ``prepare``
     checks the table once and returns notes; ``refit(scores, **params)``, if fits are slow, returns a function from
-    weights to scores that is accurate enough for errors.
+    weights to scores that is accurate enough for errors; ``parts(scores, **params)`` returns (n_items, n_columns) what
+    columns add to the scores, up to a common shift; ``answer(scores, method, bootstrap, random_state, progress,
+    **params)`` gives the whole result of a method that has errors of its own.
     """
 
     fit: Callable[..., Floats]
     prepare: Callable[..., list[str]]
+    parts: Callable[..., Floats]
     refit: Callable[..., Callable[[Floats], Floats]] | None = None
+    answer: Callable[..., Consensus] | None = None
 
     @staticmethod
     def check_unit(unit: Any) -> None:
@@ -55,16 +64,35 @@ def mean(scores: Scores, weight: Floats) -> Floats:
     """
     u = weight / np.bincount(scores.task, minlength=scores.n_tasks)[scores.task]
     there = ~np.isnan(scores.value)
+    u = np.where(there.any(axis=0), u, 0.0)  # a column without scores says nothing
     if there.all():
         return scores.value @ u / u.sum()
     x = np.where(there, scores.value, 0.0)
     W = there * u
-    by_item, by_column = W.sum(axis=1), W.sum(axis=0)
-    share = W / by_column
-    A = np.diag(by_item) - share @ W.T + np.full((len(x), len(x)), u.sum() / len(x))  # the mean of a is free: make it 0
-    a = np.linalg.solve(A, (W * x).sum(axis=1) - share @ (W * x).sum(axis=0))
+    by_column = W.sum(axis=0)
+    by_column[by_column == 0.0] = 1.0
+    a = _additive_parts(x, W).sum(axis=1)
     b = (W * (x - a[:, None])).sum(axis=0) / by_column
     return a + b @ u / u.sum()
+
+
+def _additive_parts(x: Floats, W: Floats) -> Floats:
+    """(n_items, n_columns): what columns of x add to the item effects, with mean 0, of x = item + column weighted by W.
+
+    O(items^2 columns).
+    """
+    n = len(x)
+    by_column = W.sum(axis=0)
+    share = W / np.where(by_column > 0, by_column, 1.0)
+    A = np.diag(W.sum(axis=1)) - share @ W.T + np.full((n, n), W.sum() / n**2)  # the mean is free: make it 0
+    found: Floats = np.linalg.solve(A, W * x - share * (W * x).sum(axis=0))
+    return found
+
+
+def _parts_of_means(scores: Scores) -> Floats:
+    there = ~np.isnan(scores.value)
+    size = np.bincount(scores.task, minlength=scores.n_tasks)[scores.task]
+    return _additive_parts(np.where(there, scores.value, 0.0), there / size)
 
 
 def mean_win_rate(scores: Scores, weight: Floats) -> Floats:
@@ -72,14 +100,7 @@ def mean_win_rate(scores: Scores, weight: Floats) -> Floats:
 
     Column weights apply to questions within tasks, and their sums to tasks.
     """
-    from scipy.stats import rankdata
-
-    table = scores.by_task(weight)
-    rate = np.full(table.shape, np.nan)
-    for t in range(scores.n_tasks):
-        own = np.flatnonzero(~np.isnan(table[:, t]))
-        if len(own) > 1:
-            rate[own, t] = (rankdata(table[own, t]) - 1) / (len(own) - 1)
+    rate = _win_rates(scores.by_task(weight))
     there = ~np.isnan(rate)
     size = np.bincount(scores.task, minlength=scores.n_tasks)
     u = np.bincount(scores.task, weight, scores.n_tasks) / size
@@ -88,6 +109,37 @@ def mean_win_rate(scores: Scores, weight: Floats) -> Floats:
         k = int(np.argmax(total <= 0))
         raise DataError(f"item {scores.items[k]!r} has no task in common with another item; leave it out")
     return (np.where(there, rate, 0.0) @ u) / total
+
+
+def _win_rates(table: Floats) -> Floats:
+    """(n_items, n_tasks): the share of the other items that an item beats; NaN if it has no score, or alone has one."""
+    from scipy.stats import rankdata
+
+    rate = np.full(table.shape, np.nan)
+    for t in range(table.shape[1]):
+        own = np.flatnonzero(~np.isnan(table[:, t]))
+        if len(own) > 1:
+            rate[own, t] = (rankdata(table[own, t]) - 1) / (len(own) - 1)
+    return rate
+
+
+def _parts_of_rates(scores: Scores) -> Floats:
+    """What tasks add to the win rates less one half; that of a task is shared by its questions, by what they add to
+    the difference of its means: only their signs matter.
+    """
+    rate = _win_rates(scores.by_task())
+    there = ~np.isnan(rate)
+    parts = np.where(there, rate - 0.5, 0.0) / np.maximum(there.sum(axis=1, keepdims=True), 1)
+    return parts[:, scores.task] if scores.questions is None else _parts_of_means(scores)
+
+
+def _parts_of_abilities(scores: Scores, prior: float | None = 3.0, top: float = 1.0) -> Floats:
+    """Influences of the columns on the abilities, and the shares of the abilities themselves by the additive model."""
+    from placet.aggregate.scores.rasch import fit_rasch
+
+    fit = fit_rasch(scores.value / top, np.ones(len(scores.task)), prior)
+    there = ~np.isnan(scores.value)
+    return fit.influence + _additive_parts(there * fit.theta[:, None], there.astype(np.float64))
 
 
 def rasch(scores: Scores, weight: Floats, prior: float | None = 3.0, top: float = 1.0) -> Floats:
@@ -106,7 +158,7 @@ def _prepare_means(scores: Scores) -> list[str]:
             f"adjusted for {'it' if missing == 1 else 'them'} (additive model: item + task)"
         )
     table = scores.by_task()
-    size = np.nanmax(np.abs(table), axis=0)
+    size = np.abs(np.where(np.isnan(table), 0.0, table)).max(axis=0)
     if size.min() > 0 and size.max() > 20 * size.min():
         large, small = (scores.tasks[int(k)] for k in (np.argmax(size), np.argmin(size)))
         notes.append(
@@ -122,6 +174,8 @@ def _prepare_rates(scores: Scores) -> list[str]:
 
 
 def _prepare_rasch(scores: Scores, prior: float | None = 3.0, top: float = 1.0) -> list[str]:
+    if prior is not None:
+        check_width(prior, "prior")
     if not top > 0:
         raise ValueError(f"top must be positive, the score of an item that solves all, not {top}")
     wrong = (scores.value < 0) | (scores.value > top)
@@ -147,10 +201,12 @@ def consensus_of_scores(
     ``unit``: what is resampled, "task" or "question" (within each task); by default questions if the table has them.
     """
     record: ScoreFit = method.function
+    if record.answer is not None:
+        return record.answer(scores, method, bootstrap, random_state, progress, **params)
     unit: str = params.pop("unit", None) or ("question" if scores.questions is not None else "task")
     if unit == "question" and scores.questions is None:
         raise ValueError('unit="question" needs a table with questions: name their column with question=')
-    _refuse_apart(scores)
+    refuse_apart(scores)
     notes = [*scores.notes, *record.prepare(scores, **params)]
     found = record.fit(scores, np.ones(len(scores.task)), **params)
     rounds = bootstrap or ROUNDS
@@ -158,6 +214,7 @@ def consensus_of_scores(
     groups = scores.task if unit == "question" else None
     n = len(scores.task) if unit == "question" else scores.n_tasks
     draws: Floats | None = None
+    units: Units | None = None
     if n > 1:
         again = record.refit(scores, **params) if record.refit else lambda w: record.fit(scores, w, **params)
         rows = []
@@ -167,8 +224,11 @@ def consensus_of_scores(
                 progress(k + 1, rounds)
         draws = found + _widening(scores, groups) * (np.array(rows) - found)
         notes.append(f"uncertainty: {rounds:,} random reweightings of the {n} {unit}s, shared by all items")
-        if n < FEW:
-            notes.append(f"{n} {unit}s are few: errors estimated from them are themselves uncertain")
+        units = _units(scores, record.parts(scores, **params), unit)
+        few = units.notes() if units is not None else []
+        if n < FEW and not few:
+            few = [f"{n} {unit}s are few: errors estimated from them are themselves uncertain"]
+        notes += few
     else:
         notes.append("one task alone does not say how sure the order is; give its questions, or more tasks")
     return Consensus(
@@ -177,9 +237,19 @@ def consensus_of_scores(
         method=method.name,
         params={"unit": unit, **params},
         draws=draws,
+        units=units,
         notes=tuple(notes),
         support=(~np.isnan(scores.by_task())).sum(axis=1).astype(np.float64),
     )
+
+
+def _units(scores: Scores, parts: Floats, unit: str) -> Units | None:
+    """What each task or question adds to the scores; None if they are many."""
+    if unit == "task":
+        parts = np.array([np.bincount(scores.task, row, scores.n_tasks) for row in parts])
+    if parts.shape[1] > MOST_UNITS or len(parts) > MOST_ITEMS:
+        return None
+    return Units(unit, np.ascontiguousarray(parts.T), np.ones(parts.shape[1]))
 
 
 def _one_step(scores: Scores, prior: float | None = 3.0, top: float = 1.0) -> Callable[[Floats], Floats]:
@@ -195,9 +265,9 @@ def _one_step(scores: Scores, prior: float | None = 3.0, top: float = 1.0) -> Ca
     return step
 
 
-MEAN = ScoreFit(mean, _prepare_means)
-MEAN_WIN_RATE = ScoreFit(mean_win_rate, _prepare_rates)
-RASCH = ScoreFit(rasch, _prepare_rasch, _one_step)
+MEAN = ScoreFit(mean, _prepare_means, _parts_of_means)
+MEAN_WIN_RATE = ScoreFit(mean_win_rate, _prepare_rates, _parts_of_rates)
+RASCH = ScoreFit(rasch, _prepare_rasch, _parts_of_abilities, _one_step)
 
 
 def _weights(scores: Scores, groups: Any, rng: np.random.Generator) -> Floats:
@@ -221,7 +291,7 @@ def _widening(scores: Scores, groups: Any) -> float:
     return float(np.sqrt(np.mean((size + 1) / (size - 1)))) if len(size) else 1.0
 
 
-def _refuse_apart(scores: Scores) -> None:
+def refuse_apart(scores: Scores) -> None:
     """Raise `DataError` for items that share no task, even indirectly, and so cannot be compared."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components

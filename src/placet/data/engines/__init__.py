@@ -1,4 +1,4 @@
-"""Engines: where parts are processed, in this process or on a Dask cluster, with the same bytes.
+"""Engines: where parts are processed (here or on a Dask cluster, with the same bytes), and how much memory is left.
 
 Importing this is cheap; `distributed` (extra ``dask``) is imported when a client is given or a cluster started.
 """

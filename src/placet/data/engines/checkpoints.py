@@ -30,5 +30,5 @@ def read_checkpoint(path: str | os.PathLike[str], take: Callable[[Any], T], whos
     try:
         with open(path, encoding="utf-8") as file:
             return take(json.load(file))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{os.fspath(path)}: not a checkpoint of {whose} ({error})") from None

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from placet.data.engines.memory import VARIABLE, memory_limit, parse_bytes
 from placet.data.engines.serial import CACHE, EngineError, Function, Merge, Piece, run, tree, with_bytes
-from placet.data.memory import VARIABLE, memory_limit, parse_bytes
 from placet.threads import set_threads, usable_cores
 
 if TYPE_CHECKING:
@@ -180,7 +180,9 @@ class Dask:
     def _workers(self) -> dict[str, Any]:
         """The scheduler's information on its workers, by address."""
         try:
-            found: dict[str, Any] = dict(self.client.scheduler_info(n_workers=-1)["workers"])
+            found: dict[str, Any] = dict(
+                self.client.scheduler_info(n_workers=-1).get("workers", {})
+            )  # none if it is lost
         except (OSError, TypeError):
             return {}
         return found

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
+from placet.data.engines.memory import array_bytes, memory_limit
 from placet.data.errors import DataError
-from placet.data.memory import array_bytes, memory_limit
 
 Function = Callable[..., Any]
 Merge = Callable[[Any, Any], Any]

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from placet.data import DataError, Queries, Rankings
 from placet.data.arrays import is_sparse, set_columns, unique_names
+from placet.data.parameters import with_checked_options
 from placet.io.compression import COMPRESSED
 from placet.io.files import Source, layout_of, name_of, open_bytes, read_lines, write_lines
 from placet.io.sparse import sparse_text
@@ -57,6 +58,7 @@ def sizes_beside(source: Source) -> str | None:
     return next((name for end in ("", *COMPRESSED) if os.path.exists(name := f"{stem}.query{end}")), None)
 
 
+@with_checked_options
 def read_letor(
     source: Source,
     *,
@@ -323,6 +325,7 @@ class LetorAgg:
         }
 
 
+@with_checked_options
 def read_letor_agg(source: Source, *, max_engines: int = 4096, on_error: OnError = "raise") -> LetorAgg:
     """Read rank lists of engines and relevance grades from LETOR rank aggregation text; lower ranks are better.
 

@@ -74,9 +74,13 @@ class TextBlock:
 
 def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return the dtype, which must be float32 or float64."""
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype {np.dtype(dtype)} is not possible; choose from [float32, float64]")
-    return np.dtype(dtype)
+    try:
+        known = np.dtype(dtype)
+    except TypeError:
+        known = np.dtype(object)
+    if known not in (np.float32, np.float64):
+        raise ValueError(f"dtype {dtype} is not possible; choose from float32, float64")
+    return known
 
 
 def kernels_for(size: int) -> Any:

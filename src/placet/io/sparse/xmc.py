@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from placet.data import DataError
 from placet.data.arrays import offsets_from_sizes
+from placet.data.parameters import with_checked_options
 from placet.io.files import Source, name_of, open_bytes, read_lines, write_lines
 from placet.io.sparse import sparse_text
 from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Buffers, DenseTable, TextBlock
@@ -73,6 +74,7 @@ def looks_like_xmc(head: FileHead) -> str | None:
     return TEXT if header else None
 
 
+@with_checked_options
 def read_xmc(source: Source, *, dtype: DTypeLike = np.float64, on_error: OnError = "raise") -> MultiLabel:
     """Read points, features and labels from extreme classification text; the header's counts are checked."""
     name = name_of(source)

@@ -49,7 +49,7 @@ class Column:
 
     def is_missing(self) -> NDArray[np.bool_]:
         """Mask of the missing cells."""
-        return self.map(lambda value: value is None, bool)
+        return np.array([value is None for value in self.values], dtype=bool)[self.code]
 
 
 def strip(value: Any) -> Any:
@@ -109,7 +109,9 @@ def _code_objects(cells: list[Any]) -> Column:
     types = set(map(type, index))
     if bool in set(map(type, cells)) and (int in types or float in types):  # True equals 1, but is not a number
         return _code_objects([str(cell) if isinstance(cell, bool) else cell for cell in cells])
-    return _in_order(code, [strip(value) for value in index])
+    place: dict[Any, int] = {}
+    new = np.array([place.setdefault(strip(value), len(place)) for value in index], np.int32)
+    return Column(new[code], list(place))
 
 
 def _code_series(series: "pl.Series") -> Column:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from placet.io.tables.tables import Table
 
 COUNTS = ("weight", "count")  # optional columns with the weight (count) of each row
+WHO = tuple(
+    "voter voter_id judge rater rater_id annotator annotator_id user user_id username respondent respondent_id "
+    "participant participant_id worker worker_id".split()
+)  # columns that may say who gave a row
 # Columns that describe a row and are neither items nor features.
 ABOUT = frozenset(
     "id index row row_id unnamed0 timestamp date time datetime day month year created created_at updated_at "
@@ -65,7 +69,12 @@ def name_in_brackets(name: str) -> str:
 
 def split_names(names: str | Iterable[str]) -> list[str]:
     """Column names as a list, from an iterable or from text separated by commas."""
-    return [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
+    if isinstance(names, str):
+        return [part.strip() for part in names.split(",")]
+    found = list(names) if isinstance(names, Iterable) else [names]
+    if wrong := [name for name in found if not isinstance(name, str)]:
+        raise ValueError(f"names of columns must be texts, not {wrong[0]!r}")
+    return found
 
 
 def find_column(names: Sequence[str], known: Iterable[str]) -> str | None:

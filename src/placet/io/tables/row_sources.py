@@ -39,7 +39,13 @@ FORMAT_OF = {
 FORMATS = tuple(dict.fromkeys(FORMAT_OF.values()))
 SEPARATORS = (",", ";", "\t", "|")
 WIDE = 200  # with more columns, rows are filtered column by column
+SHORT = 1 << 14  # shorter text is read record by record, which takes less time than importing Polars
 _ROW, _COUNT = "\0row", "\0count"  # columns added to those of a file
+
+
+def _is_blank(record: Sequence[str]) -> bool:
+    """Whether a record has no text; a line of two quotes is a row, as for Polars."""
+    return not any(field.strip() for field in record) and list(record) != [""]
 
 
 class RowSource:
@@ -111,7 +117,7 @@ class Lazy(RowSource):
 
 @dataclass
 class Delimited(RowSource):
-    """CSV and similar text, read by Polars, or record by record if it is malformed, so that bad lines can be named."""
+    """CSV and similar text, read by Polars; record by record if short, or malformed, so that bad lines can be named."""
 
     name: str
     source: str | bytes  # the path of a plain file, or the text itself
@@ -140,6 +146,8 @@ class Delimited(RowSource):
             return next(records, (0, []))[1]
 
     def load(self, names: Sequence[str], distinct: bool) -> tuple[list[Any], Ints, Ints | None]:
+        if isinstance(self.source, bytes) and len(self.source) < SHORT:
+            return self._rows_in_memory.load(names, distinct)
         import polars as pl
 
         try:
@@ -165,21 +173,26 @@ class Delimited(RowSource):
 
     @cached_property
     def _rows_in_memory(self) -> InMemory:
-        """All records, read one by one; those with a wrong number of fields are reported as problems."""
+        """All records, read one by one.
+
+        If some have too many fields, those with too few are problems as well; else their last cells are missing.
+        """
         decode(self.name, read_bytes(self.source) if isinstance(self.source, str) else self.source)
+        with self._records() as found:
+            numbered = enumerate((record for _, record in found), start=-1 if self.header is None else 0)
+            every = [(k, record) for k, record in numbered if k >= 0 and not _is_blank(record)]
+        width = len(self.names)
+        shortest = width if any(len(record) > width for _, record in every) else 0  # else cells at the end are missing
         rows: list[list[str]] = []
         records: list[int] = []
-        with self._records() as found:
-            for k, (_, record) in enumerate(found, start=-1 if self.header is None else 0):
-                if k < 0 or not any(field.strip() for field in record):
-                    continue
-                if len(record) != len(self.names):
-                    said = f"{len(record)} fields where the header has {len(self.names)}"
-                    way_out = "give every line as many fields, with quotes around separators in them"
-                    self.problems.add(self.base + k, "fields", said, way_out)
-                    continue
-                rows.append([from_sheet(field) for field in record])
-                records.append(k)
+        for k, record in every:
+            if not shortest <= len(record) <= width:
+                said = f"{len(record)} fields where the header has {width}"
+                way_out = "give every line as many fields, with quotes around separators in them"
+                self.problems.add(self.base + k, "fields", said, way_out)
+                continue
+            rows.append([from_sheet(field) for field in record] + [""] * (width - len(record)))
+            records.append(k)
         at = {name: k for k, name in enumerate(self.names)}
         cells = lambda name: [row[at[name]] for row in rows]  # noqa: E731
         return InMemory(self.name, self.names, len(rows), cells, records=np.array(records, np.int64))

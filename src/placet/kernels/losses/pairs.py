@@ -171,6 +171,32 @@ def scatter(i, j, values, out):
 
 
 @jit()
+def bradley_terry_sums(theta, control, effect, t, i, j, wins_i, wins_j, ties, f_d, f_dd, f_dt, f_t, f_tt, out, across):
+    """`bradley_terry_slopes` at all advantages; the sums of f_d by item, added to ``out``.  O(rows)."""
+    advantage(theta, control, effect, i, j, f_d)
+    bradley_terry_slopes(f_d, t, wins_i, wins_j, ties, f_d, f_dd, f_dt, f_t, f_tt)
+    scatter(i, j, f_d, out)
+
+
+@jit()
+def rao_kupper_sums(theta, control, effect, t, i, j, wins_i, wins_j, ties, f_d, f_dd, f_dt, f_t, f_tt, out, across):
+    """`rao_kupper_slopes` at all advantages; the sums of f_d and f_dt by item, added to ``out`` and ``across``."""
+    advantage(theta, control, effect, i, j, f_d)
+    rao_kupper_slopes(f_d, t, wins_i, wins_j, ties, f_d, f_dd, f_dt, f_t, f_tt)
+    scatter(i, j, f_d, out)
+    scatter(i, j, f_dt, across)
+
+
+@jit()
+def davidson_sums(theta, control, effect, t, i, j, wins_i, wins_j, ties, f_d, f_dd, f_dt, f_t, f_tt, out, across):
+    """`davidson_slopes` at all advantages; the sums of f_d and f_dt by item, added to ``out`` and ``across``."""
+    advantage(theta, control, effect, i, j, f_d)
+    davidson_slopes(f_d, t, wins_i, wins_j, ties, f_d, f_dd, f_dt, f_t, f_tt)
+    scatter(i, j, f_d, out)
+    scatter(i, j, f_dt, across)
+
+
+@jit()
 def control_sums(i, j, weight, control, by_item, corner):
     """by_item_i += w z, by_item_j -= w z, corner += w z z' for the controls z (k,) of every row.  O(rows k^2)."""
     k = control.shape[1]

@@ -7,6 +7,7 @@ import numpy as np
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, rows_of
+from placet.data.errors import as_choices
 from placet.rank import similarity
 from placet.rank.boosting import weak_rankers
 from placet.rank.ranker import Ranker
@@ -192,7 +193,7 @@ class Additive(Ranker):
     def _check_learners(self) -> None:
         unknown = [name for name in self._names() if name not in weak_rankers.LEARNERS]
         if unknown or not self._names():
-            raise ValueError(f"learners {self.learners!r} are unknown; choose from {list(weak_rankers.LEARNERS)}")
+            raise ValueError(f"learners {self.learners!r} are unknown; choose from {as_choices(weak_rankers.LEARNERS)}")
         if self.n_rounds < 1 or self.patience < 1 or self.leaves < 2 or self.min_rows < 1:
             raise ValueError("n_rounds, patience and min_rows must be at least 1, leaves at least 2")
 

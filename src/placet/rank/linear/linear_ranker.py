@@ -20,10 +20,10 @@ from placet.rank.feature_tables import Columns, Products, times
 from placet.rank.linear.initial_weights import start_weights
 from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.rank.monotone import directions
-from placet.rank.onnx_export import OnnxGraph
 from placet.rank.query_rows import mean_defined
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.saving.fitted_state import Array, Learned, Number, holds
+from placet.rank.saving.onnx_export import OnnxGraph
 from placet.rank.validation import Best
 
 LARGEST_WEIGHT = 1e100  # of a standardized feature

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints
-from placet.data.memory import refuse_dense
+from placet.data.engines.memory import refuse_dense
 from placet.kernels.losses import edge_pairs
 from placet.kernels.losses import structrank as kernels
 from placet.losses import Bound

@@ -1,1 +1,1 @@
-"""Saved rankers: the file format, and the state of each kind of ranker."""
+"""Saved rankers: the file format, the state of each kind of ranker, and ONNX graphs."""

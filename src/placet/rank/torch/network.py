@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError
-from placet.data.memory import refuse_beyond_memory
+from placet.data.engines.memory import refuse_beyond_memory
 from placet.threads import is_forked
 
 Weights = NDArray[np.float32]

@@ -14,9 +14,9 @@ from placet.data.arrays import Floats, numbers, rows_of
 from placet.losses import Bound, needs
 from placet.rank.controls import effects_of
 from placet.rank.feature_tables import moments
-from placet.rank.onnx_export import OnnxGraph
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, Learned, holds
+from placet.rank.saving.onnx_export import OnnxGraph
 from placet.rank.torch.network import (
     Layer,
     Weights,

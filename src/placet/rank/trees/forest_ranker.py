@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, is_sparse, offsets_from_sizes
-from placet.data.memory import refuse_beyond_memory
+from placet.data.engines.memory import refuse_beyond_memory
 from placet.kernels.rank.tree_leaves import DEFAULT_LEFT, NAN_IS_MISSING, ZERO
 from placet.rank.saving.fitted_state import Learned, Number, TreesOf, holds
 from placet.rank.trees.tree_conversion import Tree, forest_of

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from placet.data import DataError, Lists, Parts, Queries
 from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
+from placet.data.errors import as_choices
 from placet.losses import LOSSES, Bound, needs
 from placet.rank.controls import Effects, effects_of
 from placet.rank.monotone import directions
@@ -214,7 +215,7 @@ class TreeRanker(OfTrees):
             ]
             raise ValueError(
                 f"loss {self.loss!r} has a level or parameters that all rows share, which trees on parts do not learn; "
-                f"choose from {able}"
+                f"choose from {as_choices(able)}"
             )
         with library_errors(self.backend):
             text = grow_together(parts, self.loss, slopes.params, lightgbm_params(settings), self.n_trees)

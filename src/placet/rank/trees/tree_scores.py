@@ -6,10 +6,10 @@ import numpy as np
 
 from placet.data import Queries
 from placet.data.arrays import Floats
-from placet.data.memory import refuse_dense
+from placet.data.engines.memory import refuse_dense
 from placet.rank.feature_tables import to_dense
-from placet.rank.onnx_export import OnnxGraph, add_trees
 from placet.rank.ranker import Ranker, largest_first, two_rows
+from placet.rank.saving.onnx_export import OnnxGraph, add_trees
 from placet.rank.tree_arrays import Forest
 
 

@@ -2,7 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from placet.data.arrays import Floats
 
@@ -29,9 +31,14 @@ class Controls:
     typical: Floats
 
     @classmethod
-    def in_units(cls, names: tuple[str, ...], effect: Floats, stderr: Floats | None, unit: Floats) -> "Controls":
-        """The effects of controls that were divided by ``unit`` (k,), their typical sizes, in the original units."""
-        return cls(names, effect / unit, None if stderr is None else stderr / unit, unit)
+    def in_units(
+        cls, names: tuple[str, ...], effect: Floats, stderr: Floats | None, unit: Floats, varies: Any = True
+    ) -> "Controls":
+        """The effects of controls that were divided by ``unit`` (k,), their typical sizes, in the original units.
+
+        ``varies`` (k,): False for a control that is 0 throughout, whose unit is arbitrary and typical size 0.
+        """
+        return cls(names, effect / unit, None if stderr is None else stderr / unit, np.where(varies, unit, 0.0))
 
     def of(self, name: str) -> tuple[float, float | None]:
         """The coefficient of a control and its standard error."""
@@ -62,6 +69,9 @@ class Controls:
         found = []
         for k in shown:
             error = "" if self.stderr is None else f" ± {self.stderr[k]:.2g}"
+            if self.typical[k] == 0:
+                found.append(f"control {self.names[k]} never differs, so the data say nothing about its effect")
+                continue
             found.append(
                 f"control {self.names[k]}: {self.coefficient[k]:.3g}{error} for each unit; its typical size, "
                 f"{self.typical[k]:.3g}, is worth {worth[k]:.3g} Elo points; items are ranked at 0"

@@ -1,12 +1,15 @@
 """Fitted scores over time: on any date, by item, and as forecasts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from placet.aggregate.result.learned.forecast import Forecast
 from placet.data.arrays import Floats, Ints, Names, plain_names
 from placet.data.times import Times, TimeSteps, moment
 
@@ -22,7 +25,8 @@ class History:
     """Scores of items over time: at every step in which an item was compared, with the random walk in between.
 
     ``score``, ``variance`` and ``link`` (covariance with the item's next unknown) belong to the unknowns (u,), ordered
-    by item and step; ``offsets`` (items + 1,) are the bounds of each item.
+    by item and step; ``offsets`` (items + 1,) are the bounds of each item.  ``window``: the number of steps after which
+    an item without votes is idle, or None; ``forecast``: what was known after the last vote.
     """
 
     items: Names
@@ -36,6 +40,30 @@ class History:
     steps: TimeSteps
     first: Any
     last: Any
+    support: Floats | None = None
+    window: float | None = None
+    forecast: Forecast | None = None
+
+    @cached_property
+    def number(self) -> dict[Hashable, int]:
+        """The number of each item, which boards may leave out."""
+        return {name: k for k, name in enumerate(self.items)}
+
+    def step_of(self, when: Any) -> float:
+        """A date counted in steps."""
+        like = np.array([self.last])
+        return float(self.steps.fraction(np.array([moment(when, like)], like.dtype))[0])
+
+    def active(self, tau: float) -> NDArray[np.bool_]:
+        """Items (items,) that were compared in the ``window`` before a time, counted in steps; all if none was."""
+        if self.window is None:
+            return np.ones(len(self.items), np.bool_)
+        low, high = math.floor(tau - self.window + 0.5), math.floor(tau + 0.5)
+        if self.forecast is not None and tau >= self.step_of(self.last):
+            return self.forecast.last >= low - 0.5
+        inside = np.append(0, np.cumsum((self.step >= low) & (self.step <= high)))
+        found = inside[self.offsets[1:]] > inside[self.offsets[:-1]]
+        return found if found.any() else ~found
 
     def rows_of(self, k: int) -> slice:
         """The unknowns of item number ``k``."""
@@ -43,9 +71,7 @@ class History:
 
     def at(self, when: Any) -> tuple[Floats, Floats]:
         """Scores and standard errors (items,) at a date; errors grow outside the range of comparisons."""
-        like = np.array([self.last])
-        tau = float(self.steps.fraction(np.array([moment(when, like)], like.dtype))[0])
-        return self.at_step(tau)
+        return self.at_step(self.step_of(when))
 
     def at_step(self, tau: float) -> tuple[Floats, Floats]:
         """As `at`, for a time counted in steps."""
@@ -72,12 +98,17 @@ class History:
     def probability(self, win: Any, a: int, b: int, when: Any) -> float:
         """The probability that item number ``a`` beats ``b`` at a date, averaged over the uncertainty of both scores.
 
-        ``win(x, y)`` is the probability given scores x and y, which are assumed independent.
+        ``win(x, y)`` is the probability given scores x and y, which are assumed independent.  From the last vote on it
+        is a forecast, in which results vary as much as they did when past votes were forecast.
         """
-        score, stderr = self.at(when)
+        tau = self.step_of(when)
+        if self.forecast is not None and tau >= self.step_of(self.last):
+            gap, spread = self.forecast.gap(a, b, tau)
+        else:
+            score, stderr = self.at_step(tau)
+            gap, spread = float(score[a] - score[b]), math.hypot(float(stderr[a]), float(stderr[b]))
         z, weight = np.polynomial.hermite_e.hermegauss(NODES)
-        spread = math.hypot(float(stderr[a]), float(stderr[b]))
-        return float(weight @ np.asarray(win(score[a] + spread * z, score[b])) / weight.sum())
+        return float(weight @ np.asarray(win(gap + spread * z, np.zeros(NODES))) / weight.sum())
 
     def to_frame(self, which: Sequence[int]) -> "pl.DataFrame":
         """One row per item and step in which it was compared: item, time (start of the step), score, stderr."""
