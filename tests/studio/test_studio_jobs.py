@@ -37,13 +37,13 @@ class ThreadContext:
 
 class ThreadProcess:
     def __init__(self, context, pipe):
-        self.context, self.pipe = context, Connection(os.dup(pipe.fileno()))
+        self.context, self.pipe, self.lock = context, Connection(os.dup(pipe.fileno())), threading.Lock()
 
     def start(self):
         try:
             self.context.fail_once("start")
         except BaseException:
-            self.pipe.close()
+            self.kill()
             raise
         threading.Thread(target=self.work, daemon=True).start()
 
@@ -58,7 +58,8 @@ class ThreadProcess:
         return True
 
     def kill(self):
-        self.pipe.close()
+        with self.lock:  # several threads may kill a process, as the studio does when it is closed
+            self.pipe.close()
 
     def join(self):
         pass

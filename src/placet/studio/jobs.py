@@ -164,6 +164,8 @@ class Jobs:
         with self._lock:
             self._closed = True
             left = [job for job in self._jobs.values() if job.state not in FINAL]
+        for lane in self._lanes.values():
+            lane.start_nothing_more()  # or the end of one job would start a process for the next
         for job in left:
             self._lanes[job.lane].cancel(job, CLOSING)
         for lane in self._lanes.values():
@@ -179,13 +181,14 @@ class _Lane:
         self._process: Any = None
         self._pipe: Connection | None = None
         self._current: Job | None = None
+        self._closing = False
         self._lock = threading.Lock()
         threading.Thread(target=self._work, name=f"studio-{name}", daemon=True).start()
 
     def _work(self) -> None:
         while (job := self.queue.get()) is not None:
             with self._lock:
-                if job.state != "waiting":
+                if self._closing or job.state != "waiting":
                     continue
                 self._current = job
                 job._set(state="running", started=time.monotonic())
@@ -268,6 +271,10 @@ class _Lane:
             if self._current is job and self._process is not None:
                 self._process.kill()  # the thread that follows it then reads the end of the pipe
                 self._process.join()
+
+    def start_nothing_more(self) -> None:
+        with self._lock:
+            self._closing = True
 
     def close(self) -> None:
         self.queue.put(None)

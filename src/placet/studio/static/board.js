@@ -1,5 +1,5 @@
 // The board: the address is the question; every change of a control changes the address and asks again.
-import { api, compute, copyable, el, errorBox, field, filesOf, fill, menu, percent, progressInto, rounded, say, short, wide, withKnownNames } from "./core.js";
+import { api, compute, copyable, el, errorBox, field, filesOf, fill, fillControls, menu, percent, progressInto, rounded, say, short, wide, withKnownNames } from "./core.js";
 import { tellChanged, watchFile } from "./changed.js";
 import * as charts from "./charts.js";
 
@@ -78,7 +78,7 @@ function showControls() {
   choose.value = name;
   choose.dataset.control = "method";
   const controls = (method?.controls ?? []).filter((control) => found?.time?.known || !OF_TIME.includes(control.name) || values.has(`p.${control.name}`)).map((control) => parameter(control, values.get(`p.${control.name}`)));
-  fill(place("controls"), field("Method", choose), controls, number("bootstrap", "Bootstrap rounds", values.get("bootstrap") ?? 0, { min: 0, max: 10000, step: 50 }),
+  fillControls(place("controls"), field("Method", choose), controls, number("bootstrap", "Bootstrap rounds", values.get("bootstrap") ?? 0, { min: 0, max: 10000, step: 50 }),
     number("level", "Level", values.get("level") ?? 0.95, { min: 0.5, max: 0.999, step: 0.01 }),
     found?.slices?.length > 1 ? field("Slices by", menu([["", "no column"], ...found.slices], values.get("by") ?? "", { "data-control": "by", onchange: (event) => go({ by: event.target.value, instance: "", agent: "" }, { ask: true }) })) : null,
     found?.instances?.length ? field(values.get("by") ? "Slice" : "Contest", menu(found.instances.map((one) => one.name), values.get("instance") || found.instances[0].name, { onchange: (event) => go({ instance: event.target.value }, { ask: true }) })) : null,

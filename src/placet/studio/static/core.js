@@ -78,6 +78,18 @@ export function fill(node, ...children) {
   return node;
 }
 
+/** What controls show: their words, their choices and what is chosen. */
+function shownBy(node) {
+  const held = [...node.querySelectorAll("input, select, textarea")].map((one) => [calledOf(one), one.type, one.checked ?? null, one.multiple ? [...one.selectedOptions].map((option) => option.value) : one.value]);
+  return JSON.stringify([node.textContent, held]);
+}
+
+/** Fill an element with controls; those that would show the same stay, so that what is being typed into one goes on. */
+export function fillControls(node, ...children) {
+  const drawn = fill(document.createElement("div"), ...children);
+  return shownBy(drawn) === shownBy(node) ? node : fill(node, ...drawn.childNodes);
+}
+
 /** A field with its label. */
 export function field(label, input, help) {
   const id = input.id || `f${Math.random().toString(36).slice(2)}`;
