@@ -25,10 +25,12 @@ FILES = {
 def typed(tmp_path, monkeypatch, placet_command):
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
-    for name in ("votes.xlsx", "v.zip"):
-        with zipfile.ZipFile(tmp_path / name, "w") as file:
-            file.writestr("[Content_Types].xml", "<x/>")
-            file.writestr("xl/workbook.xml", "<x/>")
+    with zipfile.ZipFile(tmp_path / "votes.xlsx", "w") as file:
+        file.writestr("[Content_Types].xml", "<x/>")
+        file.writestr("xl/workbook.xml", "<x/>")
+    with zipfile.ZipFile(tmp_path / "v.zip", "w") as file:
+        file.writestr("a.csv", VOTES)
+        file.writestr("b.csv", VOTES)
     (tmp_path / "emptydir").mkdir()
     monkeypatch.chdir(tmp_path)
     return lambda line, code: placet_command(*line.split(), code=code)
@@ -74,7 +76,8 @@ REFUSED = [
     ("aggregate empty.csv", "the file is empty"),
     ("aggregate header.csv", "no battles"),
     ("aggregate https://example.org/votes.csv", "https://example.org/votes.csv: an address, not a file; download it"),
-    ("aggregate votes.xlsx", "votes.xlsx: an Excel workbook; save the sheet as CSV UTF-8"),
+    ("aggregate votes.xlsx", "votes.xlsx: "),
+    ("aggregate v.zip", "v.zip: a zip archive with 2 files (a.csv, b.csv); one is read, so unpack it"),
     ("convert votes.csv out.xlsx", "out.xlsx: files of .xlsx are not written"),
     ("aggregate votes.csv --format csv", "format 'csv' is a kind of file, which is found by itself"),
     ("aggregate german.csv", "looks like votes; say --format battles --a 'Player A' --b 'Player B' --winner 'Who won'"),

@@ -15,6 +15,7 @@ from scipy.sparse import csr_matrix
 import placet.io as pio
 from placet.data import Comparisons, DataError, Queries, Rankings, Scores
 from placet.io import DataWarning, LetorAgg, MultiLabel, Qrels
+from placet.io.formats import NOT_WRITTEN
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=6)
 odd_words = st.one_of(
@@ -488,7 +489,7 @@ def test_every_format_is_recognized_by_what_it_writes(tmp_path):
     assert samples.keys() == pio.FORMATS.keys()
     for name, data in samples.items():
         for suffix in pio.FORMATS[name].suffixes:
-            if name != "preflib" or suffix in (".toi", ".soc"):
+            if suffix not in NOT_WRITTEN and (name != "preflib" or suffix in (".toi", ".soc")):
                 pio.write(data, tmp_path / f"file{suffix}", format=name)
                 assert type(pio.read(tmp_path / f"file{suffix}")) is pio.FORMATS[name].kind
         if name not in ("preferences", "battles", "ratings", "features", "scores"):

@@ -11,7 +11,7 @@ from placet.data.arrays import first_repeat, set_columns
 from placet.data.errors import one_of
 from placet.data.parameters import with_checked_options
 from placet.data.rankings import Unlisted
-from placet.io.files import Source, bare_suffix, layout_of, name_of, read_lines, write_lines
+from placet.io.files import Source, bare_suffix, layout_of, name_of, opened, read_lines, write_lines
 from placet.io.tables.ballot_controls import columns_of
 from placet.io.tables.ballot_tables import WIDE, BallotLayout, ColumnRoles, find_columns, read_columns
 from placet.io.tables.column_names import split_names
@@ -68,6 +68,7 @@ def read_ballots(
     ignore: str | Sequence[str] = (),
     unlisted: Unlisted = "absent",
     separator: str | None = None,
+    sheet: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Rankings:
@@ -102,13 +103,14 @@ def read_ballots(
     ignore : columns to ignore.
     unlisted : "last" puts the items that a ballot leaves out in one last tier.
     separator, format : of the file, if they cannot be inferred from its first lines and suffix.
+    sheet : the sheet of a workbook, by name; needed if several have cells.
 
     Columns of a grid (``Question [item]``) are named by the text in brackets.
     """
     if layout is not None:
         one_of(layout, (TEXT, *get_args(BallotLayout)), "layout")
     layout = layout or (TEXT if layout_of(source) == TEXT else None)
-    if layout == TEXT or (layout is None and not is_table(source, separator or format)):
+    if layout == TEXT or (layout is None and not is_table(source, separator or sheet or format)):
         if control:
             raise DataError(f"{name_of(source)}: ballots as text have no columns for control=; write a table (.csv)")
         columns_named: dict[str, Any] = {"ballot": ballot, "item": item, "rank": rank, "weight": weight, "agent": agent}
@@ -118,7 +120,7 @@ def read_ballots(
                 raise DataError(f"{name_of(source)}: ballots in lines of text have no columns; leave {name}= out")
         return _from_text(source, items, unlisted, on_error)
     one_of(unlisted, get_args(Unlisted), "unlisted")
-    table = read_table(source, on_error, format, separator=separator)
+    table = read_table(source, on_error, format, separator=separator, sheet=sheet)
     special = {"weight": weight, "agent": agent, "instance": instance}
     columns: ColumnRoles | None
     columns = table.layout or _find(table, (ballot, item, rank), special, layout, items, ignore, control)
@@ -142,7 +144,12 @@ _MEANING = {
 
 def is_table(source: Any, given: str | None) -> bool:
     """Whether the source is a table: a separator or format is given, or it is a frame, or its suffix says so."""
-    return given is not None or in_memory(source) or bare_suffix(source) in SUFFIXES
+    if given is not None or in_memory(source):
+        return True
+    if bare_suffix(source) == ".zip":
+        with opened(source) as file:
+            return bare_suffix(file) in SUFFIXES
+    return bare_suffix(source) in SUFFIXES
 
 
 # Text

@@ -154,6 +154,7 @@ def read_battles(
     ignore: str | Sequence[str] = (),
     ordered: bool = False,
     separator: str | None = None,
+    sheet: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Comparisons:
@@ -182,10 +183,11 @@ def read_battles(
     ignore : columns to ignore when finding the others.
     ordered : record who was ``a``.
     separator, format : of the file, if they cannot be inferred from its first lines and suffix.
+    sheet : the sheet of a workbook, by name; needed if several have cells.
 
     Names are text if the file is text.
     """
-    table = read_table(source, on_error, format, separator=separator).without(split_names(ignore))
+    table = read_table(source, on_error, format, separator=separator, sheet=sheet).without(split_names(ignore))
     layout: BattleColumns | None = table.layout or find_layout(table, a, b, winner, loser, scores, agent, weight)
     if layout is None:
         raise DataError(f"{table.name}: the columns {table.names} are not those of battles; {_NAME_THEM}")

@@ -33,6 +33,7 @@ def read_clicks(
     clicked: str | None = None,
     session: str | None = None,
     separator: str | None = None,
+    sheet: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Clicks:
@@ -41,7 +42,7 @@ def read_clicks(
     Columns are found by their names unless given.  ``position`` counts from 1, ``clicked`` is 0 or 1, true or false.
     Rows of one ``session`` (and query) were shown together; see ``Clicks.from_columns`` for logs without sessions.
     """
-    table = read_table(source, on_error, format, separator=separator)
+    table = read_table(source, on_error, format, separator=separator, sheet=sheet)
     found = {}
     for what, given, known in (
         ("query", query, QIDS),

@@ -1,4 +1,4 @@
-"""Compressed bytes: gzip, xz, bzip2 and Zstandard, recognized by their first bytes and bounded in size."""
+"""Compressed bytes: gzip, xz, bzip2, Zstandard and zip, recognized by their first bytes and bounded in size."""
 
 import bz2
 import contextlib
@@ -7,19 +7,25 @@ import io
 import lzma
 import os
 import re
+import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from placet.data import DataError
 from placet.data.engines.memory import parse_bytes
 
 FIRST_BYTES = re.compile(
-    rb"(?P<gzip>\x1f\x8b)|(?P<xz>\xfd7zXZ\x00)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh.(?:1AY&SY|\x17rE8P\x90))",
+    rb"(?P<gzip>\x1f\x8b)|(?P<xz>\xfd7zXZ\x00)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh.(?:1AY&SY|\x17rE8P\x90))"
+    rb"|(?P<zip>PK\x03\x04)",
     re.DOTALL,
 )
 """The first bytes of compressed files; the name of the group is that of the compression."""
 
+ZIP = b"PK\x03\x04"
+_BESIDE = re.compile(
+    r"(?:.*/)?(?:\..*|(?:readme|licen[cs]e|copying)[^/]*|[^/]*\.(?:md|pdf|html?))|__MACOSX/.*", re.IGNORECASE
+)
 COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
 LIMIT_VARIABLE = "PLACET_MAX_DECOMPRESSED"
 BUFFER = 1 << 17
@@ -89,16 +95,11 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             data = self._file.read(len(buffer))
-        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
-            raise DataError(
-                f"{self._name}: the {self._kind} archive is truncated or damaged ({error}); fetch or make it again"
-            ) from None
+        except (EOFError, lzma.LZMAError, zlib.error, OSError, zipfile.BadZipFile, NotImplementedError) as error:
+            raise _damaged(self._name, self._kind, error) from None
         self._left -= len(data)
         if self._left < 0:
-            raise DataError(
-                f"{self._name}: the archive expands to more than {self._limit:,} bytes; set the environment variable "
-                f"{LIMIT_VARIABLE} to a larger number (such as 64G) if that is right, or decompress it first"
-            )
+            raise _too_large(self._name, self._limit)
         buffer[: len(data)] = data
         return len(data)
 
@@ -113,15 +114,60 @@ def decompression_limit(packed: int) -> int:
     return parse_bytes(said, LIMIT_VARIABLE) if said.strip() else max(2 << 30, 100 * packed)
 
 
-def decompressed(raw: IO[bytes], kind: str, name: str) -> io.BufferedReader:
-    """The decompressed bytes of a file from its current position; its buffer holds the first ``BUFFER`` at a peek."""
+def zip_members(raw: IO[bytes], name: str) -> list[zipfile.ZipInfo]:
+    """The files in a zip archive that begins at the current position; more than the limit is a ``DataError``."""
+    at = raw.tell()
+    try:
+        with zipfile.ZipFile(raw) as archive:
+            found = [one for one in archive.infolist() if not one.is_dir()]
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as error:
+        raise _damaged(name, "zip", error) from None
+    limit = decompression_limit(raw.seek(0, os.SEEK_END) - at)
+    raw.seek(at)
+    if sum(one.file_size for one in found) > limit:
+        raise _too_large(name, limit)
+    return found
+
+
+def one_table(members: Sequence[zipfile.ZipInfo], name: str) -> str:
+    """The only file in a zip archive, or the only one that is not about the others, such as a README."""
+    names = [one.filename for one in members]
+    found = names if len(names) == 1 else [one for one in names if not _BESIDE.fullmatch(one)]
+    if len(found) != 1:
+        said = (
+            f"{len(found)} files ({', '.join(found[:5])}{', ...' if len(found) > 5 else ''})" if found else "no table"
+        )
+        raise DataError(f"{name}: a zip archive with {said}; one is read, so unpack it and give the table in it")
+    if next(one.flag_bits & 1 for one in members if one.filename == found[0]):
+        raise DataError(f"{name}: the zip archive is encrypted; unpack it and give the table in it")
+    return found[0]
+
+
+def _damaged(name: str, kind: str, error: Exception) -> DataError:
+    return DataError(f"{name}: the {kind} archive is truncated or damaged ({error}); fetch or make it again")
+
+
+def _too_large(name: str, limit: int) -> DataError:
+    return DataError(
+        f"{name}: the archive expands to more than {limit:,} bytes; set the environment variable "
+        f"{LIMIT_VARIABLE} to a larger number (such as 64G) if that is right, or decompress it first"
+    )
+
+
+def decompressed(raw: IO[bytes], kind: str, name: str, member: str = "") -> io.BufferedReader:
+    """The decompressed bytes of a file from its current position; its buffer holds the first ``BUFFER`` at a peek.
+
+    ``member``: the file in a zip archive to decompress.
+    """
     at = raw.tell()
     limit = decompression_limit(raw.seek(0, os.SEEK_END) - at)
     raw.seek(at)
-    return io.BufferedReader(_Bounded(_decompress(raw, kind), name, kind, limit), BUFFER)
+    return io.BufferedReader(_Bounded(_decompress(raw, kind, member), name, kind, limit), BUFFER)
 
 
-def _decompress(raw: IO[bytes], kind: str) -> IO[bytes]:
+def _decompress(raw: IO[bytes], kind: str, member: str) -> IO[bytes]:
+    if kind == "zip":
+        return zipfile.ZipFile(raw).open(member)
     if kind == "gzip":
         return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
     if kind == "xz":

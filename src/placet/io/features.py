@@ -77,6 +77,7 @@ def read_features(
     missing: Missing = "error",
     graded: bool = True,
     separator: str | None = None,
+    sheet: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Queries:
@@ -92,6 +93,7 @@ def read_features(
     missing : "keep" reads empty cells as NaN (for trees); "error" refuses them.
     graded : False for rows to score, which need no grades: they are 0 if there is no column of grades.
     separator, format : of the file, if they cannot be inferred from its first lines and suffix.
+    sheet : the sheet of a workbook, by name; needed if several have cells.
 
     Features that are all float32 stay float32.  Query names that are whole numbers become ``int``.
     """
@@ -106,6 +108,7 @@ def read_features(
         missing=missing,
         graded=graded,
         separator=separator,
+        sheet=sheet,
         format=format,
         on_error=on_error,
     )[0]
@@ -123,6 +126,7 @@ def read_controlled(
     missing: Missing = "error",
     graded: bool = True,
     separator: str | None = None,
+    sheet: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> tuple[Queries, dict[str, Floats]]:
@@ -131,7 +135,7 @@ def read_controlled(
     ``control``: columns that may have affected the grades ("position", "one-hot(position)", "shown - seen"); they are
     not features, unless ``features`` names them too.
     """
-    table = read_table(source, on_error, format, separator=separator)
+    table = read_table(source, on_error, format, separator=separator, sheet=sheet)
     terms = find_terms(table.names, control or None)
     beside = [name for term in terms for name in term.columns]
     layout: FeatureColumns | None = table.layout

@@ -18,10 +18,14 @@ from typing import IO, Any
 
 from placet.data import DataError
 from placet.data.engines.memory import refuse_beyond_memory
-from placet.io.compression import COMPRESSED, FIRST_BYTES, compressing, decompressed
+from placet.io.compression import COMPRESSED, FIRST_BYTES, ZIP, compressing, decompressed, one_table, zip_members
 
 HEAD = 1 << 16
 """The number of bytes in the head of a file, by which its format and layout are found."""
+
+
+OWN_KINDS = frozenset({"[Content_Types].xml", "xl/workbook.xml", "xl/workbook.bin", "mimetype"})
+"""Members of zip archives that are files of their own kind: workbooks of Excel, documents of LibreOffice."""
 
 
 class OpenedFile:
@@ -29,26 +33,42 @@ class OpenedFile:
 
     ``path`` is that of a regular, uncompressed file, which other libraries can read directly; else None.  ``layout`` is
     what the format found in the head, for its reader.  A function that takes a path takes it, and opens it again.
+    A zip archive is the one table in it, whose ``name`` ends in that of the member, unless it is a file of its own
+    kind, such as a workbook: that has ``members``, and its bytes are those of the archive.
     """
 
     def __init__(self, raw: IO[bytes], name: str, path: str | None) -> None:
-        self.name, self._raw, self._start = name, raw, raw.tell()
+        self.name, self._raw, self._start, self._given = name, raw, raw.tell(), name
+        self.members: tuple[str, ...] = ()
+        self._member = ""
         self.layout: Any = None
         self.head = raw.read(HEAD)
         known = FIRST_BYTES.match(self.head)
         self._compression = known.lastgroup if known else None
+        if self._compression == "zip":
+            self._look_into_archive()
         self.path = None if self._compression else path
         self._unread: IO[bytes] | None = None
         if self._compression:
             file = self._unread = self._decompressed(self._compression)
             self.head = file.peek()[:HEAD]
 
+    def _look_into_archive(self) -> None:
+        self._raw.seek(self._start)
+        found = zip_members(self._raw, self.name)
+        names = tuple(one.filename for one in found)
+        if OWN_KINDS & set(names):
+            self.members, self._compression = names, None
+            return
+        self._member = one_table(found, self.name)
+        self.name = f"{self.name}/{self._member}"
+
     def _decompressed(self, kind: str) -> io.BufferedReader:
         self._raw.seek(self._start)
-        return decompressed(self._raw, kind, self.name)
+        return decompressed(self._raw, kind, self.name, self._member)
 
     def __fspath__(self) -> str:
-        return self.name
+        return self._given
 
     def stream(self) -> IO[bytes]:
         """All bytes from the start, decompressed, as a file."""
@@ -223,10 +243,8 @@ def read_bytes(source: Source) -> bytes:
 
 def refuse_wide(name: str, data: bytes) -> None:
     """Raise a ``DataError`` if the bytes are clearly UTF-16, UTF-32 or binary."""
-    if data[:4] == b"PK\x03\x04":
-        raise DataError(f"{name}: {_zip_words(data)}")
-    if data[:4] == b"\xd0\xcf\x11\xe0":
-        raise DataError(f"{name}: an old Excel workbook; save the sheet as CSV UTF-8 and give that file")
+    if data[:4] in (ZIP, b"\xd0\xcf\x11\xe0"):
+        raise DataError(f"{name}: an archive or a workbook, not text; unpack it, or save the sheet as CSV UTF-8")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise DataError(f"{name}: the text is UTF-16, not UTF-8; {_other_encoding('utf-16')}")
     at = data.find(b"\0")
@@ -236,15 +254,6 @@ def refuse_wide(name: str, data: bytes) -> None:
             f"{name}:{line}: a zero byte ({data.count(0)} such bytes), so this is not UTF-8 text; "
             f"if it is UTF-16, {_other_encoding('utf-16')}"
         )
-
-
-def _zip_words(data: bytes) -> str:
-    """What a zip archive is, by the names of its first members."""
-    if b"xl/" in data[:4096] or b"[Content_Types].xml" in data[:4096]:
-        return "an Excel workbook; save the sheet as CSV UTF-8 and give that file"
-    if b"opendocument.spreadsheet" in data[:4096]:
-        return "an OpenDocument spreadsheet; save the sheet as CSV (UTF-8) and give that file"
-    return "a zip archive; unpack it and give the table in it"
 
 
 def _other_encoding(encoding: str) -> str:

@@ -37,6 +37,7 @@ from placet.io.sparse.letor import (
 from placet.io.sparse.xmc import MultiLabel, looks_like_xmc, read_xmc, write_xmc
 from placet.io.tables.column_names import roles_by_column, split_names
 from placet.io.tables.row_sources import sniff_separator
+from placet.io.tables.sheets import SHEET_SUFFIXES
 from placet.io.tables.tables import SUFFIXES as TABLES
 from placet.io.tables.tables import FileHead, Table, open_head
 from placet.io.tables.vote_columns import vote_columns
@@ -74,7 +75,7 @@ class Format:
 
 _TABLES = frozenset(TABLES)
 _ADDRESS = re.compile(r"(https?|ftp|s3|gs):/+")
-NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".zip", ".html", ".pdf")
+NOT_WRITTEN = (*SHEET_SUFFIXES, ".zip", ".html", ".pdf")
 """Suffixes of files that people expect and that are not written."""
 _SVM = (".letor", ".svm", ".svmlight", ".libsvm")
 FORMATS: dict[str, Format] = {

@@ -48,6 +48,7 @@ def read_preferences(
     worse: str | None = None,
     items: Sequence[Hashable] | None = None,
     separator: str | None = None,
+    sheet: str | None = None,
     kind: PreferenceKind = "auto",
     format: str | None = None,
     on_error: OnError = "raise",
@@ -70,8 +71,8 @@ def read_preferences(
     """
     one_of(kind, get_args(PreferenceKind), "kind")
     note = "read as preferences"
-    if format is not None or separator is not None or is_table(source, None):
-        table = read_table(source, on_error, format, separator=separator)
+    if format is not None or separator is not None or is_table(source, sheet):
+        table = read_table(source, on_error, format, separator=separator, sheet=sheet)
         given = {"ballot": ballot, "better": better, "worse": worse}
         names: dict[str, str] = table.layout or {what: given[what] or table.find(KNOWN[what]) or what for what in given}
         for name in names.values():

@@ -50,6 +50,7 @@ def read_ratings(
     items: Sequence[Hashable] | None = None,
     ignore: str | Sequence[str] = (),
     separator: str | None = None,
+    sheet: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Rankings:
@@ -60,7 +61,7 @@ def read_ratings(
     given, or found by the names in ``KNOWN``; ``ignore`` names columns to ignore.  Names are text if the file is text.
     ``control``: numeric columns that may have helped a row, as in `read_ballots`.
     """
-    table = _table(source, format, separator, on_error).without(split_names(ignore))
+    table = _table(source, format, separator, sheet, on_error).without(split_names(ignore))
     given = {"user": user, "item": item, "rating": rating}
     names: dict[str, str] = table.layout or {what: given[what] or _find(what, table) for what in given}
     for name in names.values():
@@ -89,10 +90,10 @@ def read_ratings(
     return controls.add_to(numbered, numbered.control[:, 0].astype(np.int64))
 
 
-def _table(source: Any, format: str | None, separator: str | None, on_error: OnError) -> Table:
+def _table(source: Any, format: str | None, separator: str | None, sheet: str | None, on_error: OnError) -> Table:
     """The source as a table; MovieLens text has no header, and may have ``::`` between its fields."""
-    if isinstance(source, list) or in_memory(source) or format in ("json", "jsonl", "parquet"):
-        return read_table(source, on_error, format, separator=separator)
+    if isinstance(source, list) or in_memory(source) or format in ("json", "jsonl", "parquet", "sheet"):
+        return read_table(source, on_error, format, separator=separator, sheet=sheet)
     with opened(source) as file:
         first = next(iter(first_lines(file.head, 1)), "")
         text: OpenedFile | NamedBytes = file
@@ -103,7 +104,7 @@ def _table(source: Any, format: str | None, separator: str | None, on_error: OnE
         fields = first.strip().split(between)
         bare = len(fields) in (3, 4) and fields[2].strip()[:1].isdigit()
         header = _MOVIELENS[: len(fields)] if bare else None
-        return read_table(text, on_error, format, header=header, separator=between if bare else separator)
+        return read_table(text, on_error, format, header=header, separator=between if bare else separator, sheet=sheet)
 
 
 def _find(what: str, table: Table) -> str:

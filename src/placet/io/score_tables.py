@@ -100,6 +100,7 @@ def read_scores(
     lower: str | Sequence[str] = (),
     ignore: str | Sequence[str] = (),
     separator: str | None = None,
+    sheet: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Scores:
@@ -118,7 +119,7 @@ def read_scores(
 
     An empty cell, ``-`` and ``n/a`` are missing, never 0; ``71.3%`` is 71.3.
     """
-    table = read_table(source, on_error, format, separator=separator)
+    table = read_table(source, on_error, format, separator=separator, sheet=sheet)
     layout: ScoreColumns | None = table.layout
     if layout is None:
         item = item or table.find(ITEMS)

@@ -82,7 +82,7 @@ def read_known_features(
     from placet.io.tables.tables import read_table
 
     given = dict(options)
-    form = {name: given.pop(name) for name in ("format", "separator") if name in given}
+    form = {name: given.pop(name) for name in ("format", "separator", "sheet") if name in given}
     table = read_table(str(file), given.get("on_error", "raise"), **form)
     absent = [name for name in known if name not in table.names]
     if known and "features" not in given and not absent:

@@ -174,6 +174,7 @@ _COLUMNS = {
     "weight": "Column with the weight (count) of each row.",
     "agent": "Column of who judged or voted.",
     "time": "Column of dates (2024-06-01) or numbers.",
+    "sheet": "Sheet of a workbook, by name.",
 }
 """Options of readers, available under the same names in every command that reads files."""
 
@@ -182,12 +183,13 @@ OF_VOTES = ("a", "b", "winner", "items", "agent", "time")
 """Options of readers that no file of rows with features, of labels or of judged documents takes."""
 
 NAMES = ("items", "ignore")
-"""Options of readers that are lists of names; the others name a column."""
+"""Options of readers that are lists of names; the others name a column, or a sheet."""
+_VALUES = dict.fromkeys(NAMES, "NAME,...") | {"sheet": "NAME"}
 
 
 READING = {
     **{
-        name: (Annotated[str, in_group(help, READ, "NAME,..." if name in NAMES else "COLUMN", f"--{name}")], "")
+        name: (Annotated[str, in_group(help, READ, _VALUES.get(name, "COLUMN"), f"--{name}")], "")
         for name, help in _COLUMNS.items()
     },
     "on_error": (

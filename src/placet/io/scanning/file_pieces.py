@@ -110,9 +110,9 @@ class FilePiece:
         """The rows as a table."""
         on_error = self.options.get("on_error", "raise")
         problems = Problems(self.path, on_error)
-        given = {name: self.options.get(name) for name in ("format", "separator")}
+        given = {name: self.options.get(name) for name in ("format", "separator", "sheet")}
         with opened(self.path) as file:
-            part = open_part(file, given["format"], None, given["separator"], problems, 0)
+            part = open_part(file, given["format"], None, given["separator"], problems, 0, given["sheet"])
         span = self.span
         if span is not None and isinstance(part, Lazy):
             part = replace(

@@ -57,7 +57,7 @@ def read_slices(
     {'en': Comparisons(1 pairs, 2 items, 1 votes), 'fr': Comparisons(1 pairs, 2 items, 1 votes)}
     """
     sources = expand(source)
-    whole = read_table(sources if len(sources) > 1 else sources[0], on_error)
+    whole = read_table(sources if len(sources) > 1 else sources[0], on_error, sheet=options.get("sheet"))
     whole.require(by, "name a column with by=")
     _, values = _codes(whole.rows(by, distinct=True), by)
     whole.problems.close()

@@ -1,4 +1,4 @@
-"""Sources of table rows: delimited text, JSON, Parquet, and data frames of any kind.
+"""Sources of table rows: delimited text, JSON, Parquet, sheets of workbooks, and data frames of any kind.
 
 Files are read by Polars in streaming mode; equal rows are merged and counted if the reader allows it, and a file is
 read again to find line numbers only if some line is bad.
@@ -21,6 +21,7 @@ from placet.data import DataError
 from placet.data.arrays import Ints, first_repeat, refuse_masked_or_complex
 from placet.io.escaping import UNQUOTE, from_sheet
 from placet.io.files import HEAD, OpenedFile, bare_suffix, decode, read_bytes, refuse_wide
+from placet.io.tables.sheets import SHEET_SUFFIXES, is_workbook, sheet_rows
 from placet.io.text import Problems, quote
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ FORMAT_OF = {
     ".json": "json",
     ".parquet": "parquet",
     ".pq": "parquet",
+    **dict.fromkeys(SHEET_SUFFIXES, "sheet"),
 }
 FORMATS = tuple(dict.fromkeys(FORMAT_OF.values()))
 SEPARATORS = (",", ";", "\t", "|")
@@ -290,10 +292,17 @@ def open_part(
     separator: str | None,
     problems: Problems,
     base: int,
+    sheet: str | None = None,
 ) -> RowSource:
-    """The rows of a file, whose number in the table begins at ``base``."""
+    """The rows of a file, whose number in the table begins at ``base``; ``sheet`` is that of a workbook."""
     head, name = file.head, file.name
-    kind = format or ("parquet" if head[:4] == b"PAR1" else FORMAT_OF.get(bare_suffix(file)) or _text_format(head))
+    kind = format or _kind_of(file)
+    if kind == "sheet":
+        names, cells, records = sheet_rows(file, sheet)
+        of = dict(zip(names, cells))
+        return InMemory(name, names, len(records), of.__getitem__, first=2, records=records)
+    if sheet is not None:
+        raise DataError(f"{name}: not a workbook, so it has no sheets; leave sheet= out")
     data = head if len(head) < HEAD else file.path or file.read()
     if kind == "parquet":
         return _from_parquet(data, name)
@@ -305,6 +314,13 @@ def open_part(
         return (_from_json if kind == "json" else _from_jsonl)(text, name, problems, base)
     separator = separator or ("\t" if kind == "tsv" else sniff_separator(head) or ",")
     return Delimited(name, data, separator, header, problems, base, head)
+
+
+def _kind_of(file: OpenedFile) -> str:
+    """The kind of a table file by its first bytes, then its suffix, then its first character."""
+    if file.head[:4] == b"PAR1":
+        return "parquet"
+    return "sheet" if is_workbook(file) else FORMAT_OF.get(bare_suffix(file)) or _text_format(file.head)
 
 
 def _text_format(head: bytes) -> str:

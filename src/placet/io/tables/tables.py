@@ -17,6 +17,7 @@ from placet.io.files import OpenedFile, Source, bare_suffix, first_lines, name_o
 from placet.io.tables.cells import Column, as_number, as_numbers, code_cells, join_columns
 from placet.io.tables.column_names import plain_name
 from placet.io.tables.row_sources import FORMAT_OF, FORMATS, Delimited, RowSource, from_frame, in_memory, open_part
+from placet.io.tables.sheets import is_workbook
 from placet.io.text import MOST_LISTED, OnError, Problems, plural, quote
 
 SUFFIXES = tuple(FORMAT_OF)  # suffixes of table files
@@ -238,7 +239,10 @@ class FileHead:
     @property
     def is_table(self) -> bool:
         """Whether the type of the source, the suffix or the first bytes say that this is a table."""
-        return self.suffix in SUFFIXES or self.head[:4] == b"PAR1" or not isinstance(self.sources[0], OpenedFile)
+        first = self.sources[0]
+        if not isinstance(first, OpenedFile):
+            return True
+        return self.suffix in SUFFIXES or self.head[:4] == b"PAR1" or is_workbook(first)
 
     @cached_property
     def text(self) -> str:
@@ -258,7 +262,7 @@ class FileHead:
     def open_table(self) -> Table:
         """Open the sources as a table, to look at its columns and then to read it."""
         sources = self.sources if len(self.sources) > 1 else self.sources[0]
-        self.table = read_table(sources, self.on_error, separator=self.options.get("separator"))
+        self.table = read_table(sources, self.on_error, **self.pick("separator", "sheet"))
         return self.table
 
     def pick(self, *names: str) -> dict[str, Any]:
@@ -296,11 +300,13 @@ def read_table(
     *,
     header: Sequence[str] | None = None,
     separator: str | None = None,
+    sheet: str | None = None,
 ) -> Table:
     """Open a path, open file, mapping of columns or data frame, or a list of these, as one table.
 
     ``format`` is one of FORMATS (default: by the suffix, else by the content).  ``header`` names the columns of text
-    without a header.  ``separator`` is by default the one of SEPARATORS that fits the first lines.
+    without a header.  ``separator`` is by default the one of SEPARATORS that fits the first lines.  ``sheet`` is the
+    name of a sheet of a workbook.
     """
     if isinstance(source, Table):
         return source
@@ -316,7 +322,7 @@ def read_table(
             parts.append(from_frame(one))
             continue
         with opened(one) as file:
-            parts.append(open_part(file, format, header, separator, problems, k << _PART_BITS))
+            parts.append(open_part(file, format, header, separator, problems, k << _PART_BITS, sheet))
     if not all(isinstance(part, Delimited) or getattr(part, "line_of", None) is not None for part in parts):
         problems.unit = "row"
     return Table(parts, problems)
@@ -328,6 +334,8 @@ def write_table(target: Source, columns: Mapping[str, Any], format: str | None =
 
     kind = format or FORMAT_OF.get(bare_suffix(target), "csv")
     one_of(kind, FORMATS, "format")
+    if kind == "sheet":
+        raise DataError(f"{name_of(target)}: workbooks are not written; write .csv and open that")
     try:
         frame = pl.DataFrame(
             {

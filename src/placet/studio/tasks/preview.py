@@ -17,6 +17,7 @@ from placet.io.files import HEAD, NamedBytes, Source, bare_suffix, first_lines, 
 from placet.io.formats import roles_in_table
 from placet.io.tables.ballot_tables import LAYOUTS
 from placet.io.tables.column_names import roles_by_column
+from placet.io.tables.sheets import is_workbook
 from placet.io.tables.tables import SUFFIXES, FileHead, Table, open_head, read_table
 from placet.studio.file_lists import files_of, paths_of, source_of, stamp_of
 
@@ -263,9 +264,9 @@ def _cell(value: Any) -> str:
 
 
 def _lines(path: Source) -> list[str]:
-    if bare_suffix(path) in (".parquet", ".pq"):
-        return []
     with opened(path) as file:
+        if bare_suffix(file) in (".parquet", ".pq") or is_workbook(file):
+            return []
         return [line[:300] for line in first_lines(file.head, PREVIEWED)]
 
 
