@@ -18,9 +18,11 @@ pytest.importorskip("starlette")
 pytest.importorskip("httpx")
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
 import placet
 from placet import io, simulate
+from placet.cli import app
 from placet.studio.app import application
 from placet.studio.jobs import Jobs
 from placet.studio.pages import HERE
@@ -539,6 +541,22 @@ def test_exports(browser, votes):
     assert browser.client.get(f"/board/{votes}/export.parquet").content[:4] == b"PAR1"
     assert browser.client.get(f"/board/{votes}/export.exe").status_code == 404
     assert browser.client.get(f"/board/{votes}/export.csv?method=nonsense").status_code == 422
+
+
+def test_a_board_says_how_few_votes_decide_it_and_exports_its_certificate(browser, votes, folder, tmp_path):
+    about = browser.result(f"/api/board/{votes}/fragility?method=borda")
+    assert [one["words"].rpartition(" decide ")[2] for one in about["places"]] == [
+        "the first place",
+        "the second place",
+        "the third place",
+    ]
+    assert {"item", "against", "removed", "of"} <= set(about["places"][0]["rows"][0])
+    paper, page = (browser.client.get(f"/board/{votes}/export.{kind}?method=borda") for kind in ("cert.json", "html"))
+    assert paper.json()["files"][0]["name"] == "votes.csv"
+    for name, content in (("paper.cert.json", paper.content), ("page.html", page.content)):
+        (tmp_path / name).write_bytes(content)
+        assert CliRunner().invoke(app, ["verify", str(tmp_path / name), str(folder / "votes.csv")]).exit_code == 0
+    assert browser.client.get(f"/board/{votes}/export.cert.json?by=a").status_code == 422
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet", "run"])

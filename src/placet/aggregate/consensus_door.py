@@ -1,6 +1,7 @@
 """The main entry point: any ballots or votes, any method, one problem or many."""
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -111,7 +112,7 @@ def consensus(
         raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
     result = _find_consensus(data, method, bootstrap, random_state, progress, start, engine, params)
     if isinstance(result, Consensus) and (method is None or isinstance(method, str)):
-        asked = Asked(data, method, params, bootstrap, random_state, consensus, _fragility, _certificate)
+        asked = Asked(data, method, params, bootstrap, random_state, consensus, _fragility, _certificate, _seconds)
         object.__setattr__(result, "asked", asked)  # a field that the methods, which run below the door, cannot know
     return result
 
@@ -121,6 +122,13 @@ def _fragility(board: Consensus, asked: Asked, **options: Any) -> Any:
     from placet.aggregate.proof.fragility_search import fragility_of
 
     return fragility_of(board, asked, **options)
+
+
+def _seconds(asked: Asked, method: str) -> float:
+    """Expected seconds of a fit of one problem of votes or ballots; infinite for other data."""
+    if not isinstance(asked.data, Comparisons | Rankings) or getattr(asked.data, "instance", None) is not None:
+        return math.inf
+    return expected_seconds(asked.data, method, asked.bootstrap, asked.params)
 
 
 def _certificate(board: Consensus, asked: Asked, level: float, **options: Any) -> Any:

@@ -33,8 +33,9 @@ def fragility(
     Parameters
     ----------
     data, method, bootstrap, random_state, **params : as for `placet.consensus`
-    goal : "best" (which items come first), "top" (which are the best ``k``) or "tiers" (every border between tiers)
-    k : with goal "top", how many
+    goal : "best" (which items come first), "place" (which have rank ``k``), "top" (which are the best ``k``) or
+        "tiers" (every border between tiers)
+    k : with goal "top", how many; with "place", which
     by : what is removed: single votes or ballots ("vote"), all of a "voter" (or "judge", the same), a "day", a "task"
         of a score table; of several sources, a "judge" is a source
     level : confidence level of the tiers

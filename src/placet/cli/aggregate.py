@@ -169,9 +169,11 @@ def aggregate(
         start = None if board is None else board.consensus
         with nullcontext() if in_parts else progress_bar(chosen) as bar:  # of parts, passes are shown
             result: Any = consensus(fitted, model, progress=bar, start=start, **given)
+    made: Mapping[str, Any] | None = None
     if certificate is not None:
+        how = {"format": format, "options": options | reading}
         with progress_bar("certificate"):
-            write_certificate(certificate, result, files, {"format": format, "options": options | reading}, level, sign)
+            made = write_certificate(certificate, result, files, how, level, sign)
         say(f"certificate: {certificate}")
     result = replace(result, by=by) if by else result
     result = result.with_min_support(min_support) if min_support else result
@@ -180,7 +182,7 @@ def aggregate(
         _say_groups(result, members)
     if report is not None:  # before stdout, which may be a pipe that is closed early
         with progress_bar("report"):
-            _write_page(report, result, fitted, files, seed, title, level)
+            _write_page(report, result, fitted, files, seed, title, level, made)
         say(f"report: {report}")
     known = _notes(fitted)  # reported when the files were read
     for note in result.notes:
@@ -426,7 +428,14 @@ def _say_groups(result: "Groups", members: Path | None) -> None:
 
 
 def _write_page(
-    report: Path, result: Any, data: Any, files: Sequence[Path], seed: int, title: str, level: float
+    report: Path,
+    result: Any,
+    data: Any,
+    files: Sequence[Path],
+    seed: int,
+    title: str,
+    level: float,
+    certificate: Mapping[str, Any] | None,
 ) -> None:
     """Write the page about the result, which says from what files, by what command, with what seed and when."""
     from placet.report import Origin, write_consensus_page, write_slices_page
@@ -439,7 +448,8 @@ def _write_page(
     if isinstance(data, Mapping) and not hasattr(data, "describe"):
         write_slices_page(report, result, title=heading, level=level, origin=origin)
     else:
-        write_consensus_page(report, result, data, title=heading, level=level, origin=origin)
+        given: dict[str, Any] = {"title": heading, "level": level, "origin": origin, "certificate": certificate}
+        write_consensus_page(report, result, data, **given)
 
 
 def _deliver(result: Any, out: Path | None, as_json: bool, level: float, data: Any, show: Any) -> None:

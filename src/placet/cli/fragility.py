@@ -21,7 +21,7 @@ from placet.cli.common.options import (
 from placet.cli.common.read_files import read_or_update
 from placet.cli.common.read_sources import SourceColumn, Target, check_sources, read_sources
 
-GoalChoice = Literal["best", "top", "tiers"]
+GoalChoice = Literal["best", "place", "top", "tiers"]
 ByChoice = Literal["vote", "voter", "judge", "task", "day"]
 
 
@@ -30,9 +30,17 @@ def fragility(
     files: Annotated[list[Path], typer.Argument(help="Votes, ballots, ratings or score tables; NAME=FILE a source.")],
     goal: Annotated[
         GoalChoice,
-        typer.Option(metavar="best|top|tiers", help="What must not change: the first place, the best K, or tiers."),
+        typer.Option(
+            metavar="best|place|top|tiers",
+            help="What must not change: the first place, place K, the best K, or tiers.",
+        ),
     ] = ("best"),
-    k: Annotated[int, typer.Option("--top", min=1, metavar="K", help="With --goal top: how many are the best.")] = 1,
+    k: Annotated[
+        int,
+        typer.Option(
+            "--top", min=1, metavar="K", help="With --goal top: how many are the best; with place: which place."
+        ),
+    ] = 1,
     by: Annotated[
         ByChoice,
         typer.Option(

@@ -10,7 +10,9 @@ from placet.cli.common.console_output import progress_bar, say
 
 
 def verify(
-    paper: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="The JSON of placet aggregate --certificate.")],
+    paper: Annotated[
+        Path, typer.Argument(metavar="CERTIFICATE", help="The JSON of placet aggregate --certificate, or its page.")
+    ],
     files: Annotated[list[Path], typer.Argument(help="The files it is about, in the same order.")],
     signature: Annotated[Path | None, typer.Option(metavar="FILE", help="The signature of the certificate.")] = None,
     signers: Annotated[

@@ -1,7 +1,7 @@
 """The page: the question, the answer, its uncertainty, and the data it rests on."""
 
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from placet.aggregate import Consensus, ConsensusSet, Groups
@@ -32,6 +32,7 @@ from placet.report.figures import (
 )
 from placet.report.groups_section import groups_blocks, groups_lead
 from placet.report.model_sections import controls_blocks, history_blocks, raters_blocks, sources_blocks, tasks_blocks
+from placet.report.proof_section import check_blocks, fragility_blocks
 from placet.report.ranking_table import ranking_blocks
 
 MOST_LISTED = 20_000
@@ -51,6 +52,7 @@ def consensus_page(
     title: str = "Consensus",
     level: float = 0.95,
     origin: Origin | None = None,
+    certificate: Mapping[str, Any] | None = None,
 ) -> str:
     """HTML of one self-contained page.
 
@@ -65,6 +67,7 @@ def consensus_page(
     title : the heading
     level : confidence level of intervals
     origin : files, command, seed and date to state on the page, if given
+    certificate : of the result (`Consensus.certificate`), for the page to carry, with how to check it
     """
     described = data.describe()
     if isinstance(consensus, Groups):
@@ -76,6 +79,7 @@ def consensus_page(
     else:
         lead, sections = _lead(consensus, amount(described), level), _of_one(consensus, data, level)
     sections += [("Method", _method(consensus)), ("Data", [Facts(facts=data_facts(described))])]
+    sections.append(("Check this page", check_blocks(certificate)))
     about = {"method": consensus.method, "params": dict(consensus.params), "level": level}
     about["notes"] = list(consensus.notes)
     return document(title, lead, sections, origin, about, consensus.to_frame(level))
@@ -100,6 +104,7 @@ def _of_one(c: Consensus, data: ReportedData, level: float) -> Sections:
         ("Controls", [] if c.effects is None else controls_blocks(c.effects)),
         ("The voters", _agents(c)),
         ("The count", _count(c)),
+        ("How few votes decide it", fragility_blocks(c)),
         ("What to know", _notes(c.notes, c.items)),
         ("Audit", audit_one(c, data)),
     ]

@@ -5,10 +5,12 @@ of what computed it, and the answer: scores, errors, ranks, rank sets, tiers, no
 place.  Its last entry is the digest of all others.
 """
 
+import base64
 import hashlib
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -28,6 +30,9 @@ VERSION = 1
 MOST_BYTES = 1 << 28
 """Largest certificate that is read."""
 
+SLOW = 0.2
+"""Expected seconds of a fit above which how few votes decide, which takes many fits, is left out unless asked for."""
+
 LIBRARIES = ("numpy", "scipy", "numba", "polars")
 KINDS: dict[type, str] = {Comparisons: "votes", Rankings: "ballots", Scores: "scores"}
 
@@ -39,9 +44,13 @@ def certificate_of(
     *,
     files: Sequence[str | os.PathLike[str]] = (),
     reading: Mapping[str, Any] | None = None,
-    fragility: bool = True,
+    fragility: bool | None = True,
 ) -> dict[str, Any]:
-    """The certificate of a result: ``files`` it was read from with the options ``reading``."""
+    """The certificate of a result: ``files`` it was read from with the options ``reading``; with ``fragility`` None it
+    says how few votes decide the first place if that does not take long.
+    """
+    if fragility is None:
+        fragility = isinstance(result, Consensus) and asked.seconds(asked, result.method) < SLOW
     found: dict[str, Any] = {
         "certificate": VERSION,
         "data": {"kind": _kind(asked.data), "sha256": digest_of_data(asked.data)},
@@ -70,7 +79,7 @@ def answer_of(result: Consensus | ConsensusSet, level: float, fragility: bool) -
     if fragility:
         if not isinstance(result, Consensus):
             raise DataError(f"the result holds {len(result)} boards; fragility is about one: leave it out")
-        weak = {"goal": "best", **result.fragility().to_dict()}
+        weak = {"goal": "best", **result.fragility().to_dict(voters=False)}
     return {"method": result.method, "columns": columns, "notes": list(result.notes), "fragility": weak}
 
 
@@ -166,12 +175,31 @@ def canonical(value: Any) -> bytes:
 
 
 def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a certificate; a ``DataError`` says what is wrong with a file that is none."""
+    """Read a certificate, or the one that a page carries; a ``DataError`` says what is wrong with other files."""
     size = os.path.getsize(path)
     if size > MOST_BYTES:
         raise DataError(f"{os.fspath(path)}: {size:,} bytes are too many for a certificate (at most {MOST_BYTES:,})")
     with open(path, "rb") as file:
-        return parse_certificate(file.read(), os.fspath(path))
+        text = file.read()
+    if text[:200].lstrip().lower().startswith(b"<!doctype html"):
+        text = _carried(text, os.fspath(path))
+    return parse_certificate(text, os.fspath(path))
+
+
+_DOWNLOAD = re.compile(
+    rb'<a download="[^"<>]*\.cert\.json" href="data:application/json;[a-z0-9=;-]*,([A-Za-z0-9+/=]*)">'
+)
+
+
+def _carried(page: bytes, where: str) -> bytes:
+    """The certificate that a page carries."""
+    found = _DOWNLOAD.findall(page)
+    if len(found) != 1:
+        raise DataError(f"{where}: the page carries {len(found) or 'no'} certificates; one is needed")
+    try:
+        return base64.b64decode(found[0])
+    except ValueError as error:
+        raise DataError(f"{where}: the certificate of the page cannot be read: {error}") from None
 
 
 def parse_certificate(text: bytes, where: str) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placet.aggregate.proof.claims import Claim
-from placet.io.text import plural
+from placet.aggregate.proof.claims import Claim, place_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,16 +75,36 @@ class Fragility:
             return f"{one.claim.words()}: no removal of {self.unit}s was found that changes it"
         few = "" if one.exact else "at most "
         verb = "decides" if one.count == 1 else "decide"
-        return f"{one.claim.words()}: {few}{one.count:,} of {plural(self.total, self.unit)} {verb} it"
+        return f"{one.claim.words()}: {few}{one.count:,} of {self._all()} {verb} it"
+
+    def _all(self) -> str:
+        return f"{self.total:,} {self.unit}{'' if self.total == 1 else 's'}"
+
+    def place_words(self) -> str:
+        """For goals "best" and "place": the answer as a sentence on the place, such as "One of 7 voters decides the
+        third place"; empty if no removal was found.
+        """
+        if not self.claims or self.claims[0].count is None:
+            return ""
+        one = self.claims[0]
+        if one.count == 1:
+            return f"One of {self._all()} decides {place_name(one.claim.k)}"
+        few = f"{one.count:,}" if one.exact else f"At most {one.count:,}"
+        return f"{few} of {self._all()} decide {place_name(one.claim.k)}"
 
     def __repr__(self) -> str:
         return f"Fragility({'; '.join(self.sentences()[:3])}{'; ...' if len(self.claims) > 3 else ''})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values, for JSON."""
+    def to_dict(self, *, voters: bool = True) -> dict[str, Any]:
+        """The answer as plain values, for JSON; without ``voters`` it does not say who gave a vote."""
+        hidden = () if voters or self.unit not in ("vote", "ballot") else ("voter",)
         claims = [
             {"claim": c.claim.words(), "items": sorted(map(str, c.claim.items)), "count": c.count, "exact": c.exact}
-            | {"removed": [{name: _plain(value) for name, value in row.items()} for row in c.removed]}
+            | {
+                "removed": [
+                    {name: _plain(value) for name, value in row.items() if name not in hidden} for row in c.removed
+                ]
+            }
             for c in self.claims
         ]
         return {"goal": self.goal, "unit": self.unit, "total": self.total, "claims": claims, "notes": list(self.notes)}

@@ -20,8 +20,9 @@ from placet.aggregate.result.consensus_set import ConsensusSet
 from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Ints
+from placet.threads import algebra_threads
 
-FEW_REFITS = {"best": 300, "top": 300, "tiers": 60}
+FEW_REFITS = {"best": 300, "place": 300, "top": 300, "tiers": 60}
 """Goal -> refits that may be spent to prove that no smaller removal changes a claim; those of tiers need errors too."""
 
 
@@ -39,6 +40,13 @@ def fragility_of(
 
     ``prove``: the refits that may be spent on the proof that no smaller removal changes a claim.
     """
+    with algebra_threads(len(board.items)):  # the same sets for any number of threads
+        return _fragility(board, asked, goal, k, by, level, prove)
+
+
+def _fragility(
+    board: Consensus, asked: Asked, goal: str, k: int, by: str, level: float, prove: int | None
+) -> Fragility:
     _refuse(asked.data)
     chosen = default_of(asked.data).method if asked.method is None else asked.method
     whole = board if board.scale is None and board.items == asked.items else _one(asked.again(asked.data, chosen))

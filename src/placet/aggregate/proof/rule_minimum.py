@@ -47,7 +47,7 @@ def exact_minimum(
     """
     minimum = _minimum_of(whole.method)
     counted = pieces.group is not None or has_whole_numbers(pieces.data)
-    if minimum is None or claim.goal == "tiers" or not counted or len(pieces.size) > MOST_KINDS:
+    if minimum is None or claim.goal in ("tiers", "place") or not counted or len(pieces.size) > MOST_KINDS:
         return None
     if claim.goal == "top" and len(claim.items) != claim.k:  # a tie for the last place: more than pairs decides it
         return None

@@ -51,10 +51,18 @@ class VoteInfluence:
         self.p = pair_likelihood.pair_counts(rows, tie, model.prior_, model.order_effect, trend=trend)
         self.factor = np.broadcast_to(np.asarray(factor, np.float64), (len(rows),))
         self.x = model.fit_.x
+        self._start = self._fit(np.zeros(len(pieces.size), np.int64))  # every attack starts here
 
     def _counts(self, take: Ints) -> PairCounts:
         left = (self._weight() - self.pieces.share(take)) * self.factor / self.p.scale
         return self.p._replace(wins_i=left[0], wins_j=left[1], ties=left[2])
+
+    def _fit(self, take: Ints) -> tuple[PairCounts, Floats, Any]:
+        """The counts that are left, the fit to them, and the Cholesky factor of its Hessian; None if there is none."""
+        p = self._counts(take)
+        fit, at = pair_likelihood.fit_counts(p, self.x, max_iter=MAX_ITER, tol=TOLERANCE)
+        factor, failed = lapack.dpotrf(pair_likelihood.hessian(p, at), lower=1)
+        return p, fit.x, None if failed else factor
 
     def _weight(self) -> Floats:
         return np.stack([getattr(self.data, name) for name in OUTCOME_COLUMNS])
@@ -63,18 +71,16 @@ class VoteInfluence:
         """How far the attack is from its end after the removal ``take``, and how much nearer to it each further thing
         of a kind would bring it (kinds,); both in units of scores.
         """
-        p = self._counts(take)
-        fit, at = pair_likelihood.fit_counts(p, self.x, max_iter=MAX_ITER, tol=TOLERANCE)
-        factor, failed = lapack.dpotrf(pair_likelihood.hessian(p, at), lower=1)
-        if failed:
+        p, x, factor = self._start if not take.any() else self._fit(take)
+        if factor is None:
             return math.nan, np.zeros(len(take))
-        contrast = np.zeros(len(fit.x))
+        contrast = np.zeros(len(x))
         contrast[[attack.a, attack.b]] = 1.0, -1.0
         y = lapack.dpotrs(factor, contrast, lower=1)[0]
         variance = float(contrast @ y) / p.scale
-        moved, widened = self._moves(p, fit.x, y)
+        moved, widened = self._moves(p, x, y)
         error = math.sqrt(max(variance, 1e-300))
-        gap = float(fit.x[attack.a] - fit.x[attack.b])
+        gap = float(x[attack.a] - x[attack.b])
         wider = attack.critical * widened / (2 * error)
         if attack.kind == "split":
             return attack.critical * error - gap, self.pieces.sums(moved - wider)

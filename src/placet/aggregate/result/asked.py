@@ -10,8 +10,8 @@ class Asked:
     """The ``data`` of a result, the method, its parameters as given, and the settings of the door.
 
     The door is called as ``door(data, method, bootstrap=, random_state=, **params)``; ``fragility(board, asked,
-    **options)`` says how little would change the result, and ``certificate(board, asked, level, **options)`` is what
-    others need to check it.
+    **options)`` says how little would change the result, ``certificate(board, asked, level, **options)`` is what
+    others need to check it, and ``seconds(asked, method)`` the expected time of a fit.
     """
 
     data: Any
@@ -22,6 +22,7 @@ class Asked:
     door: Callable[..., Any]
     fragility: Callable[..., Any]
     certificate: Callable[..., Any]
+    seconds: Callable[["Asked", str], float]
 
     @property
     def items(self) -> tuple[Any, ...]:

@@ -310,8 +310,8 @@ class Consensus:
         return self.asking
 
     def fragility(self, goal: str = "best", *, k: int = 1, by: str = "vote", level: float = 0.95) -> Any:
-        """How few votes, removed, would change which items come first ("best"), which are the best ``k`` ("top"), or
-        where tiers end ("tiers"); see `placet.fragility`.
+        """How few votes, removed, would change which items come first ("best"), have rank ``k`` ("place"), are the
+        best ``k`` ("top"), or where tiers end ("tiers"); see `placet.fragility`.
         """
         if self.asked is None:
             raise ValueError("this result does not hold its data; use placet.fragility(data, ...)")

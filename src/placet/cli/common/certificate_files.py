@@ -9,9 +9,6 @@ from typing import Any
 NAMESPACE = "placet"
 """What signatures are for; a signature made for something else is refused."""
 
-SLOW = 0.2
-"""Expected seconds of a fit above which the certificate leaves out how few votes decide, which takes many fits."""
-
 
 def check_certificate_options(
     certificate: Path | None, sign: Path | None, files: Sequence[Path], together: Mapping[str, Any]
@@ -30,26 +27,24 @@ def check_certificate_options(
 
 def write_certificate(
     target: Path, result: Any, files: Sequence[Path], reading: Mapping[str, Any], level: float, sign: Path | None
-) -> None:
-    """Write the certificate of a result, and its signature beside it if a key is given."""
+) -> dict[str, Any]:
+    """Write the certificate of a result, and its signature beside it if a key is given; gives the certificate."""
     from placet.aggregate import Consensus
-    from placet.aggregate.consensus_door import expected_seconds
     from placet.aggregate.proof.certificate import canonical
     from placet.aggregate.result.boards import is_board
-    from placet.data import Comparisons, DataError, Rankings
+    from placet.data import DataError
     from placet.io.files import writing
 
     if not isinstance(result, Consensus) or result.asked is None:
         raise DataError("--certificate is for one board, and the files hold several problems; leave it out")
     if any(file.suffix == ".json" and is_board(file) for file in files):
         raise ValueError("--certificate needs the files of the votes themselves, not a board to update")
-    data = result.asked.data
-    light = isinstance(data, Comparisons | Rankings) and expected_seconds(data, result.method) < SLOW
-    made = result.certificate(level, files=files, reading=reading, fragility=light)
+    made: dict[str, Any] = result.certificate(level, files=files, reading=reading, fragility=None)
     with writing(target) as file:
         file.write(canonical(made) + b"\n")
     if sign is not None:
         _run(["-Y", "sign", "-f", str(sign), "-n", NAMESPACE, str(target)], None)
+    return made
 
 
 def read_certified(certificate: Mapping[str, Any], files: Sequence[Path]) -> Any:

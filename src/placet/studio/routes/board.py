@@ -20,9 +20,10 @@ EXPORTS = {
     "json": "application/json",
     "parquet": "application/octet-stream",
     "run": "text/plain",
+    "cert.json": "application/json",
 }
 MOST_CHOSEN = 20
-VIEWS = ("board", "wins", "ranks")
+VIEWS = ("board", "wins", "ranks", "fragility")
 
 
 async def show(request: Request) -> Response:
@@ -69,9 +70,11 @@ async def export(request: Request) -> Response:
     data, kind = dataset_of(request), request.path_params["kind"]
     if kind not in EXPORTS:
         raise HTTPException(404, f"there is no export {kind!r}; choose from {as_choices(EXPORTS)}")
-    title = f"Consensus of {data.name}"
-    asked = {"path": data.path, "question": question_of(request, data), "kind": kind, "title": title}
-    content = await run_job(request, "export", asked)
+    asked = {"path": data.path, "question": question_of(request, data), "name": data.name}
+    if kind == "cert.json":
+        content = await run_job(request, "certificate", asked)
+    else:
+        content = await run_job(request, "export", asked | {"kind": kind, "title": f"Consensus of {data.name}"})
     stem = data.name.split(".")[0] or "board"
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(stem)}-board.{kind}"}
     return Response(content, media_type=EXPORTS[kind], headers=headers)

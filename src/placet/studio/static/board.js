@@ -118,6 +118,7 @@ const VIEWS = {
   intervals: { words: "Chart", show: intervals },
   wins: { words: "Who beats whom", show: wins, when: () => found.has_wins },
   ranks: { words: "Rank probabilities", show: ranks, when: () => found.has_errors },
+  fragility: { words: "How few votes decide it", show: fragility, when: () => found.columns.item.length > 1 },
   history: { words: "Over time", show: over_time, when: () => found.time },
   voters: { words: "Voters", show: voters, when: () => found.voters.length },
   controls: { words: "Controls", show: controls, when: () => found.beside.controls },
@@ -291,6 +292,20 @@ async function ranks(node) {
   fill(node, charts.figure(charts.rankMap(about.items, about.probability, charts.roomIn(node)), "ranks", `Probability of each rank${cut(about)}`));
 }
 
+/** How few votes and voters decide the first places, and which they are. */
+async function fragility(node) {
+  const about = ofThisBoard(await compute(`/api/board/${id}/fragility?${question()}`, {}, progressInto(place("progress"), "Ranking again without some votes")));
+  const removed = (one) => {
+    const names = [...new Set(one.rows.flatMap((row) => Object.keys(row)))];
+    const text = (value) => (typeof value === "number" ? short(value) : String(value ?? ""));
+    return el("details", {}, el("summary", {}, one.rows.length < one.total ? `The first ${one.rows.length} of ${short(one.total)} rows` : "They are these"),
+      wide(el("table", { class: "ranking left" }, el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col" }, name)))),
+        el("tbody", {}, one.rows.map((row) => el("tr", {}, names.map((name, k) => el(k ? "td" : "th", k ? {} : { scope: "row" }, text(row[name])))))))));
+  };
+  fill(node, el("p", {}, "Without these votes another item has the place; each set was found by ranking again without it. “At most”: a smaller set may do the same."),
+    el("ul", { class: "plain" }, about.places.map((one) => el("li", {}, el("p", {}, `${one.words}.`), one.rows.length ? removed(one) : null))));
+}
+
 const cut = (about) => (about.items.length < about.total ? `; the best ${about.items.length} of ${short(about.total)} items` : "");
 
 async function over_time(node) {
@@ -350,8 +365,8 @@ function contests(node) {
 
 function exports(node) {
   const link = (kind, words) => el("li", {}, el("a", { class: "button", href: `/board/${id}/export.${kind}?${question()}`, download: true }, words));
-  fill(node, el("ul", { class: "plain actions" }, link("html", "Page (HTML)"), link("csv", "CSV"), link("json", "JSON"), link("parquet", "Parquet"), link("run", "TREC run")),
-    el("p", { class: "soft" }, "Charts are saved as SVG or PNG where they are shown. The address of this page is the question: share it with whoever has the token."));
+  fill(node, el("ul", { class: "plain actions" }, link("html", "Page (HTML)"), link("csv", "CSV"), link("json", "JSON"), link("parquet", "Parquet"), link("run", "TREC run"), link("cert.json", "Certificate")),
+    el("p", { class: "soft" }, "The certificate holds what others need to compute this board anew: placet verify board.cert.json, followed by the files. Charts are saved as SVG or PNG where they are shown. The address of this page is the question: share it with whoever has the token."));
 }
 
 place("controls").addEventListener("submit", (event) => event.preventDefault());

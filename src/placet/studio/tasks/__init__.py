@@ -16,6 +16,8 @@ TASKS = {
     "wins": "board:wins",
     "ranks": "board:ranks",
     "history": "scores_over_time:history",
+    "fragility": "decisive_votes:fragility",
+    "certificate": "decisive_votes:certificate",
     "export": "board:export",
     "methods": "methods:methods",
     "audit": "methods:audit",

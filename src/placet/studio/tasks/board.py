@@ -15,6 +15,7 @@ from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.consensus_door import expected_seconds
 from placet.aggregate.defaults import default_method
 from placet.aggregate.method_table import method_of
+from placet.aggregate.proof.certificate import digest_of_entries
 from placet.aggregate.result.result_files import WRITERS, beside_json
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data import Comparisons, DataError, Rankings, Scores
@@ -22,7 +23,7 @@ from placet.data.parameters import parse_value
 from placet.io.output.numbers import percent
 from placet.report import write_consensus_page
 from placet.report.slice_comparison import write_slices_page
-from placet.studio.file_lists import stamp_of
+from placet.studio.file_lists import files_of, stamp_of
 from placet.studio.question import Question
 from placet.studio.tasks.catalog import check_given
 from placet.studio.tasks.preview import Loaded, column_names, kind_of, load
@@ -325,7 +326,24 @@ def _why(about: Mapping[str, Any], data: BoardData, level: float) -> str:
 # Export of a board
 
 
-def export(progress: Any, *, path: str, question: Mapping[str, Any], kind: str, title: str) -> bytes:
+def _is_certifiable(found: Answer, asked: Question) -> bool:
+    return not (asked.agents or asked.by or asked.at) and isinstance(found.whole, Consensus)
+
+
+def certificate_of_board(found: Answer, asked: Question, name: str) -> dict[str, Any]:
+    """The certificate of a board, as ``placet aggregate --certificate`` writes it for the same files."""
+    if not _is_certifiable(found, asked) or not isinstance(found.whole, Consensus):
+        raise ValueError("a certificate is for one board of all votes; choose no slice, contest, voter or time")
+    files = files_of(found.path)
+    reading = dict(asked.reading)
+    how = {"format": reading.pop("format", ""), "options": reading}
+    made = found.whole.certificate(asked.level, files=[where for where, _ in files], reading=how, fragility=None)
+    names = [own for _, own in files] if len(files) > 1 else [name]  # not those of the workspace
+    made["files"] = [entry | {"name": own} for entry, own in zip(made["files"], names)]
+    return made | {"digest": digest_of_entries(made)}
+
+
+def export(progress: Any, *, path: str, question: Mapping[str, Any], kind: str, title: str, name: str = "") -> bytes:
     """The result as a file: the page of the report, CSV, JSON, Parquet or a TREC run, as written by the command."""
     asked = Question.from_json(question)
     found = answer(path, asked, progress)
@@ -337,5 +355,6 @@ def export(progress: Any, *, path: str, question: Mapping[str, Any], kind: str, 
         elif isinstance(result, ConsensusSet) and asked.by:
             write_slices_page(target, result, title=title, level=asked.level)
         else:
-            write_consensus_page(target, result, found.data, title=title, level=asked.level)
+            made = certificate_of_board(found, asked, name) if name and _is_certifiable(found, asked) else None
+            write_consensus_page(target, result, found.data, title=title, level=asked.level, certificate=made)
         return target.read_bytes()
