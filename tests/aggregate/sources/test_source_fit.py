@@ -394,6 +394,54 @@ def test_tasks_of_a_table_are_sources_of_their_own():
     assert np.corrcoef(joined.scores, theta)[0, 1] > np.corrcoef(consensus(human).scores, theta)[0, 1]
 
 
+def test_a_task_with_a_name_that_is_taken_keeps_its_table(pair):
+    table = Scores.from_table([[0.5, 0.2], [0.7, 0.1]], items=["a", "b"], tasks=["human", "code"])
+    found = Sources.of_tasks({"bench": table, "human": pair[0]}, target="human")
+    assert list(found) == ["human", "bench human", "code"]
+    assert found["bench human"].value.tolist() == [[0.5], [0.7]]
+
+
+def test_a_source_is_predicted_from_the_others_alone(pair):
+    human, judge = pair
+    rng = np.random.default_rng(4)
+    third = drawn(np.array([1.2, 0.6, 0.2, -0.4, -0.6, -1.0]), 400, rng)
+    coin = drawn(rng.permutation(np.linspace(-1, 1, 6)), 2000, rng)
+    found = consensus(Sources({"human": human, "judge": judge, "third": third, "coin": coin}, "human"), ties="none")
+    seen = found.predict_source("third")
+    others = consensus(Sources({"human": human, "judge": judge, "coin": coin}, "human"), ties="none")
+    assert seen.predicted == pytest.approx(others.scores)
+    assert (seen.stderr > others.stderr).all()
+    assert seen.own == pytest.approx(consensus(third).scores)
+    score = dict(zip(seen.items, seen.predicted))
+    right = [
+        x if score[third.items[i]] > score[third.items[j]] else y
+        for i, j, x, y in zip(third.i, third.j, third.wins_i, third.wins_j)
+    ]
+    assert seen.right == pytest.approx(sum(right) / (third.wins_i + third.wins_j).sum())
+    assert seen.right <= seen.own_right + 0.02
+    assert seen.to_frame()["predicted"].is_sorted(descending=True)
+    assert seen.correlation > 0.9 > found.predict_source("coin").correlation
+    assert "correlation 0.9" in repr(seen)
+    assert found.predict_source("human").correlation > 0.8  # of what the others have in common
+    with pytest.raises(ValueError, match="source 'x' is not among the sources"):
+        found.predict_source("x")
+    with pytest.raises(ValueError, match="only one source"):
+        consensus(human).predict_source("human")
+
+
+def test_ballots_tables_and_parts_are_predicted_too(pair):
+    table = Scores.from_table([[0.9, 0.8], [0.7, 0.8], [0.2, 0.1]], items=["a", "b", "f"])
+    orders = Rankings.from_orders([["a", "b", "c"], ["a", "d", "f"]], items=NAMES)
+    parts = placet.Parts.of([pair[1]])
+    found = consensus(Sources({"human": pair[0], "bench": table, "lists": orders, "judge": parts}, "human"))
+    bench, lists, judge = (found.predict_source(name) for name in ("bench", "lists", "judge"))
+    assert bench.items == ("a", "b", "f")
+    assert bench.right == pytest.approx(1.0)
+    assert lists.right == 1.0
+    assert judge.right is None
+    assert repr(judge).startswith("SourcePrediction(judge: correlation 0.")
+
+
 def test_zeros_and_ones_with_slopes_held_are_rasch(monkeypatch):
     """With every slope 1, difficulties free and no dispersion, the mode is that of the Rasch model."""
     rng = np.random.default_rng(7)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from placet.aggregate.result.learned.history import History
     from placet.aggregate.result.learned.rater_parameters import Raters
     from placet.aggregate.result.learned.source_parameters import SourceParameters
+    from placet.aggregate.result.learned.source_prediction import SourcePrediction
     from placet.aggregate.result.learned.task_responses import CellPrediction, TaskResponses
     from placet.aggregate.result.scales import Points
 
@@ -525,6 +526,14 @@ class Consensus:
         if self.sources is None:
             raise ValueError("there is only one source; placet.Sources joins several")
         return self.sources.to_frame()
+
+    def predict_source(self, name: Hashable) -> "SourcePrediction":
+        """What the other sources alone say about a source: all but it are fitted, and compared with its own board."""
+        if self.sources is None or self.asked is None:
+            raise ValueError("there is only one source, or its data are not held; placet.consensus(sources) has both")
+        from placet.aggregate.result.learned.source_prediction import predict_source
+
+        return predict_source(self.asked, dict(zip(self.sources.names, self.sources.width.tolist())), name)
 
     def tasks_frame(self) -> "pl.DataFrame":
         """A Polars frame of the tasks of a score table (``method="item-response"``), the one that tells most first."""
