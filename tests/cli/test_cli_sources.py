@@ -62,6 +62,10 @@ def test_three_kinds_with_a_page_and_json(files, placet_command):
         (["a={}/human.csv", "b={}/judge.csv", "-p", "drift=1"], "unknown to 'sources'"),
         (["{}/human.csv", "{}/table.csv"], "as sources of one fit: placet aggregate human="),
         (["{}/both.csv", "--source", "judge", "--parts"], "leave --parts or --dask out"),
+        (["{}/table.csv", "--tasks", "--parts"], "--tasks cuts a file up"),
+        (["{}/table.csv", "--tasks", "--target", "music"], "target 'music' is not a source; choose from maths, law"),
+        (["{}/human.csv", "--tasks"], "--tasks needs a score table"),
+        (["{}/both.csv", "--tasks", "--source", "judge"], "give only one"),
     ],
 )  # fmt: skip
 def test_errors_tell_the_way_out(files, placet_command, words, said):
@@ -73,3 +77,14 @@ def test_an_existing_file_with_an_equals_sign_is_a_file(tmp_path):
     path = tmp_path / "a=b.csv"
     path.write_text("x")
     assert named_files([path]) == {}
+
+
+def test_tasks_of_a_table_are_sources(files, placet_command):
+    table = str(files / "table.csv")
+    out, said = placet_command("aggregate", table, "--tasks", "--target", "maths")
+    tasks = placet.Sources.of_tasks(placet.read_scores(table), "maths")
+    assert [line.split("\t")[0] for line in out.splitlines()[1:]] == placet.consensus(tasks).ranking
+    assert "only maths has c" in said
+    named = [f"human={files / 'human.csv'}", f"bench={table}"]
+    value = json.loads(placet_command("aggregate", *named, "--tasks", "--target", "human", "--json")[0])
+    assert [row["source"] for row in value["sources"]] == ["human", "maths", "law"]

@@ -35,7 +35,7 @@ from placet.cli.common.options import (
 )
 from placet.cli.common.parts_option import InParts, OnDask, open_parts
 from placet.cli.common.read_files import read_or_update
-from placet.cli.common.read_sources import SourceColumn, Target, check_sources, read_sources, sources_in_parts
+from placet.cli.common.read_sources import SourceColumn, Target, Tasks, check_sources, read_sources, sources_in_parts
 
 if TYPE_CHECKING:
     from placet.aggregate import Groups, Mixture
@@ -93,6 +93,7 @@ def aggregate(
     ] = 0,
     source: SourceColumn = "",
     target: Target = "",
+    tasks: Tasks = False,
     by: Annotated[
         str, in_group("A column: one board for each of its values, and a page that compares.", MODEL, "COLUMN")
     ] = "",
@@ -148,12 +149,12 @@ def aggregate(
         raise ValueError("--report and --by look at all data and need them in memory; leave --parts or --dask out")
     if top and (out is not None or as_json or tiers):
         raise ValueError(f"--top {top} is for the table shown; --out, --json and --tiers have all items: leave it out")
-    together = {"--by": by, "--groups": groups, "--parts or --dask": in_parts, "--source": source}
+    together = {"--by": by, "--groups": groups, "--parts or --dask": in_parts, "--source": source, "--tasks": tasks}
     check_certificate_options(certificate, sign, files, together)
     method = method_name(method) if method else ""
     options, fitting = _model_options(control or [], agents, drift, step, ties, order_effect)
     refused = {"--by": by, "--groups": groups, "--agents": agents, "--drift": drift, f"--method {method}": method}
-    joined = (check_sources(files, source, target, refused), source, target)
+    joined = (check_sources(files, source, target, refused, tasks), source, target, tasks)
     params, mixed = _split_parameters(groups, members, by, fitting | (parse_parameters(param) if param else {}))
     _check_parameters(method, params, drift, any(joined))
     with _opened(files, by, format, options | reading, in_parts, dask, method, joined) as (data, board):
@@ -309,21 +310,22 @@ def _opened(
     in_parts: bool,
     dask: str,
     method: str,
-    joined: tuple[dict[str, list[Path]], str, str],
+    joined: tuple[dict[str, list[Path]], str, str, bool],
 ) -> "Iterator[tuple[Any, Board | None]]":
     """The data, in memory or in parts, and the board to update, if one is given; ``joined``: files of sources by name,
-    the column of sources, and the target.
+    the column of sources, the target, and whether tasks are sources.
     """
-    named, source, target = joined
-    if in_parts and source:
-        raise ValueError(f"--source {source} cuts a file up and needs it in memory; leave --parts or --dask out")
+    named, source, target, tasks = joined
+    if in_parts and (source or tasks):
+        given = f"--source {source}" if source else "--tasks"
+        raise ValueError(f"{given} cuts a file up and needs it in memory; leave --parts or --dask out")
     if in_parts and named:
         with sources_in_parts(named, target, format, options, dask) as parts:
             yield parts, None
         return
-    if named or source:
+    if named or source or tasks:
         with progress_bar("reading"):
-            data = read_sources(files, named, source, target, format, options)
+            data = read_sources(files, named, source, target, format, options, tasks)
         yield data, None
         return
     if in_parts:

@@ -51,24 +51,21 @@ class Sources(Mapping[Hashable, Any]):
         self._refuse_apart()
 
     @classmethod
-    def of_tasks(cls, scores: Scores, target: Hashable = None) -> "Sources":
+    def of_tasks(cls, data: "Scores | Mapping[Hashable, Any]", target: Hashable = None) -> "Sources":
         """The tasks of a score table as sources of their own, each with the items that it has scores of.
+
+        A mapping of names to data keeps its other sources; a task whose name is taken gets that of its table before it.
 
         >>> table = Scores.from_table([[0.5, 0.2], [0.7, np.nan], [0.1, 0.3]], items=list("xyz"), tasks=["a", "b"])
         >>> Sources.of_tasks(table, target="b")
         Sources(a: 3 scores, b (target): 2 scores; 3 items)
         """
-        found: dict[Hashable, Any] = {}
-        for t, task in enumerate(scores.tasks):
-            column = scores.task == t
-            value = scores.value[:, column]
-            there = np.flatnonzero((~np.isnan(value)).sum(axis=1))
-            items = [scores.items[i] for i in there]
-            questions = None
-            if scores.questions is not None:
-                questions = tuple(name for name, own in zip(scores.questions, column) if own)
-            zeros = np.zeros(int(column.sum()), np.int64)
-            found[task] = Scores(value[there], zeros, tuple(items), (task,), questions)
+        if isinstance(data, Scores):
+            return cls(_tasks(data), target)
+        found: dict[Hashable, Any] = {name: part for name, part in data.items() if not isinstance(part, Scores)}
+        for name, part in data.items():
+            for task, own in _tasks(part).items() if isinstance(part, Scores) else ():
+                found[f"{name} {task}" if task in found else task] = own
         return cls(found, target)
 
     def _refuse_apart(self) -> None:
@@ -133,6 +130,21 @@ class Sources(Mapping[Hashable, Any]):
     def __repr__(self) -> str:
         told = [f"{name}{' (target)' if name == self.target else ''}: {amount(part)}" for name, part in self.items()]
         return f"Sources({', '.join(told)}; {self.n_items} items)"
+
+
+def _tasks(scores: Scores) -> dict[Hashable, Scores]:
+    """Every task of a table as a table of its own."""
+    found: dict[Hashable, Scores] = {}
+    for t, task in enumerate(scores.tasks):
+        column = scores.task == t
+        value = scores.value[:, column]
+        there = np.flatnonzero((~np.isnan(value)).sum(axis=1))
+        items = tuple(scores.items[i] for i in there)
+        questions = None
+        if scores.questions is not None:
+            questions = tuple(name for name, own in zip(scores.questions, column) if own)
+        found[task] = Scores(value[there], np.zeros(int(column.sum()), np.int64), items, (task,), questions)
+    return found
 
 
 def amount(part: Any) -> str:

@@ -31,6 +31,11 @@ Target = Annotated[
     ),
 ]
 
+Tasks = Annotated[
+    bool,
+    typer.Option("--tasks", help="Every task of a score table is a source of its own.", rich_help_panel=MODEL),
+]
+
 
 def named_files(files: Sequence[Path]) -> dict[str, list[Path]]:
     """NAME=FILE arguments as name -> files; empty if no argument has a name.  An existing file is never split."""
@@ -47,17 +52,24 @@ def named_files(files: Sequence[Path]) -> dict[str, list[Path]]:
     return found
 
 
-def check_sources(files: Sequence[Path], source: str, target: str, refused: dict[str, Any]) -> dict[str, list[Path]]:
-    """The named files; a ``ValueError`` for options that do not go together, before anything is read."""
+def check_sources(
+    files: Sequence[Path], source: str, target: str, refused: dict[str, Any], tasks: bool = False
+) -> dict[str, list[Path]]:
+    """The named files; a ``ValueError`` for options that do not go together, before anything is read.
+
+    ``tasks``: score tables are taken apart, so that files need no names, and a target may be a task.
+    """
     named = named_files(files)
-    if target and not (named or source):
+    if target and not (named or source or tasks):
         example = f"{target}={files[0]}"
         raise ValueError(f"--target {target} needs sources: name the files ({example}), or --source COLUMN")
+    if tasks and source:
+        raise ValueError(f"--source {source} and --tasks both say what the sources are; give only one")
     if source and named:
         raise ValueError(f"--source {source} and NAME=FILE both say what the sources are; give only one")
-    if named and target and target not in named:
+    if named and target and target not in named and not tasks:
         raise ValueError(f"--target {target} is not among the sources: {', '.join(named)}")
-    if named or source:
+    if named or source or tasks:
         given = next((name for name, value in refused.items() if value), None)
         if given is not None:
             raise ValueError(f"{given} does not go with several sources, which are joined by a model of their own")
@@ -71,11 +83,14 @@ def read_sources(
     target: str,
     format: str,
     options: dict[str, Any],
+    tasks: bool = False,
 ) -> "Sources":
-    """Read the named files, or one file by its column of sources."""
+    """Read the named files, or one file by its column of sources; ``tasks`` takes score tables apart."""
     from placet import io
-    from placet.data import Sources
+    from placet.data import Scores, Sources
 
+    if tasks and not named:
+        named = {files[0].name: list(files)}
     if named:
         parts: dict[Any, Any] = {
             name: io.to_aggregate(io.read_files(own, format or None, **options), str(own[0]))
@@ -84,7 +99,9 @@ def read_sources(
     else:
         slices = io.read_slices([str(file) for file in files], source, format or None, **options)
         parts = {str(name): io.to_aggregate(part, f"{source} {name!r}") for name, part in slices.items()}
-    found = Sources(parts, target or None)
+    if tasks and not any(isinstance(part, Scores) for part in parts.values()):
+        raise ValueError(f"--tasks needs a score table; {', '.join(map(str, files))} hold none")
+    found = Sources.of_tasks(parts, target or None) if tasks else Sources(parts, target or None)
     for note in found.notes:
         say(note)
     return found
