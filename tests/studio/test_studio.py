@@ -869,3 +869,60 @@ def test_opening_to_others_needs_a_token(tmp_path):
     _, err = process.communicate(timeout=120)
     assert process.returncode == 2
     assert "no such file" in err
+
+
+@pytest.fixture(scope="module")
+def joint(browser):
+    """Datasets of people's votes, a judge's and a table of scores."""
+    both = simulate.judged_votes([1.0, 0.3, -0.3, -1.0], 80, 400, items=list("abcd"), random_state=1)
+    found = {}
+    for name, data in both.items():
+        rows = zip(data.i, data.j, data.wins_i, data.wins_j)
+        lines = [
+            f"{data.items[i]},{data.items[j]},{side},{n:g}" for i, j, x, y in rows for side, n in (("a", x), ("b", y))
+        ]
+        text = "\n".join(["model_a,model_b,winner,weight", *lines])
+        found[name] = browser.upload(f"{name}.csv", text.encode()).json()["id"]
+    table = b"model,maths,law\na,0.9,0.8\nb,0.7,0.6\nc,0.4,\nd,0.2,0.3\n"
+    return found | {"bench": browser.upload("bench.csv", table).json()["id"]}
+
+
+def test_several_datasets_are_sources_of_one_fit(browser, joint):
+    query = "&".join(f"data={key}" for key in joint.values()) + f"&target={joint['human']}"
+    page = browser.client.get(f"/sources?{query}").text
+    assert "Where the sources differ" in page
+    assert f'<option value="{joint["human"]}" selected>human.csv' in page
+    found = browser.result(f"/api/sources?{query}")
+    assert found["target"] == "human"
+    assert [row["source"] for row in found["sources"]] == ["human", "judge", "bench"]
+    assert {row["source"] for row in found["deviations"]} == {"judge", "bench"}
+    assert any("judge is worth" in note or "judge adds" in note for note in found["notes"])
+    *lines, last = found["python"].splitlines()
+    names = {}
+    exec("\n".join(lines), names)
+    assert eval(last, names)["score"].to_list() == found["columns"]["score"]
+    words = shlex.split(found["command"])
+    assert [word.partition("=")[0] for word in words[2:5]] == ["human", "judge", "bench"]
+    assert words[5:] == ["--target", "human"]
+    report = browser.client.get(f"/sources/export.html?{query}").text
+    assert "<h1>Consensus of human, judge, bench</h1>" in report
+    assert "The sources" in report
+    common = browser.result(f"/api/sources?{query.partition('&target')[0]}")
+    assert any("no target" in note for note in common["notes"])
+    assert 'id="joint"' in browser.client.get("/").text
+
+
+def test_sources_that_cannot_be_fitted_are_refused(browser, joint, votes):
+    human, judge = joint["human"], joint["judge"]
+    for query, status, words in (
+        (f"data={human}", 400, "choose 2 to 50"),
+        (f"data={human}&data={human}", 400, "not 1"),
+        (f"data={human}&data=nothing", 404, "not in this workspace"),
+        (f"data={human}&data={judge}&target={votes}", 400, "target is not among"),
+    ):
+        for url in (f"/sources?{query}", f"/sources/export.html?{query}"):
+            refused = browser.client.get(url)
+            assert (refused.status_code, words in refused.text) == (status, True)
+    other = browser.upload("human.json.csv", b"a,b,winner\nx,y,a\ny,z,a\n").json()["id"]
+    said = browser.result(f"/api/sources?data={human}&data={other}", state="failed")
+    assert "source 'human 2' has no item in common with 'human'" in said

@@ -74,7 +74,8 @@ def start_job(request: Request, task: str, values: dict[str, Any], **options: An
 
 def _stamps(values: dict[str, Any]) -> str:
     """The stamps of the files that a computation reads: an answer about other content is another answer."""
-    return " ".join(stamp_of(values[name]) for name in FILES if name in values)
+    paths = [values[name] for name in FILES if name in values] + values.get("paths", [])
+    return " ".join(map(stamp_of, paths))
 
 
 async def run_job(request: Request, task: str, values: dict[str, Any]) -> bytes:

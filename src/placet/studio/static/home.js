@@ -39,9 +39,11 @@ async function join(datasets) {
 const picks = [...document.querySelectorAll("[data-pick]")];
 const picked = () => picks.filter((box) => box.checked && box.isConnected).map((box) => box.dataset.pick);
 const joinButton = document.getElementById("join");
-const countPicked = () => { if (joinButton) joinButton.disabled = picked().length < 2; };
+const jointButton = document.getElementById("joint");
+const countPicked = () => { for (const button of [joinButton, jointButton]) if (button) button.disabled = picked().length < 2; };
 for (const box of picks) box.addEventListener("change", countPicked);
 joinButton?.addEventListener("click", () => join(picked()));
+jointButton?.addEventListener("click", () => { location.href = `/sources?${new URLSearchParams(picked().map((key) => ["data", key]))}`; });
 countPicked();
 
 input.addEventListener("change", () => upload([...input.files]));

@@ -19,6 +19,8 @@ TASKS = {
     "fragility": "decisive_votes:fragility",
     "certificate": "decisive_votes:certificate",
     "export": "board:export",
+    "joint": "joint_boards:joint",
+    "joint page": "joint_boards:joint_page",
     "methods": "methods:methods",
     "audit": "methods:audit",
     "poll": "polls:poll",

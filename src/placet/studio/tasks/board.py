@@ -71,7 +71,7 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
         "beside": {name: rows for name, rows in beside_json(chosen).items() if name != "history"},
         "time": _time_of(data, path),
         "reading": asked.reading,
-        "columns": _columns(chosen, asked.level),
+        "columns": board_columns(chosen, asked.level),
         "has_wins": chosen.win is not None,
         "has_errors": chosen.stderr is not None,
         "voters": _voters(chosen),
@@ -187,7 +187,7 @@ def _time_of(data: Any, path: str) -> dict[str, Any] | None:
     return {"known": False, "columns": names, "guess": guess} if guess else None
 
 
-def _columns(c: Consensus, level: float) -> dict[str, Any]:
+def board_columns(c: Consensus, level: float) -> dict[str, Any]:
     """The columns of ``to_frame`` and the ends of the intervals, in the same row order."""
     frame = c.to_frame(level)
     columns = {name: frame[name].to_list() for name in frame.columns}

@@ -1,0 +1,52 @@
+// Several datasets as sources of one fit: the address names them and the target; a change of the target asks again.
+import { compute, copyable, el, errorBox, fill, progressInto, rounded, say, short, wide, withKnownNames } from "./core.js";
+
+const place = (name) => document.getElementById(name);
+const files = JSON.parse(place("sources").dataset.files).flatMap(([path, name]) => (path.startsWith("[") ? JSON.parse(path) : [[path, name]]));
+const known = (text) => withKnownNames(text, files);
+let running = null;
+
+const query = () => new URLSearchParams(location.search);
+
+function table(heads, rows, caption) {
+  return wide(el("table", { class: "ranking left" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)))),
+    el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, k) => el(k ? "td" : "th", k ? { class: "num" } : { scope: "row" }, cell)))))));
+}
+
+const withError = (value, error) => (value === null || value === undefined ? "" : error > 0 ? `${rounded(value, error)} ± ${short(error, 1)}` : short(value));
+
+function show(found) {
+  const c = found.columns;
+  fill(place("lead"), el("strong", {}, c.item[0]), found.target ? ` comes first for ${found.target}.` : " comes first in what the sources have in common.");
+  fill(place("notes"), el("ul", { class: "notes" }, found.notes.map((note) => el("li", {}, note))));
+  fill(place("ranking"), table(["item", "rank", "could be", "score"], c.item.map((item, k) => [item, String(c.rank[k]), c.rank_low ? `${c.rank_low[k]} to ${c.rank_high[k]}` : "", withError(c.score[k], c.stderr?.[k])]), `${c.item.length} items`));
+  fill(place("each"), table(["source", "amount", "agreement", "scale", "width", "worth", "what it favors"], found.sources.map((row) => [String(row.source), `${short(row.amount)} ${row.kind}`, withError(row.agreement, row.agreement_stderr),
+    withError(row.scale, row.scale_stderr), withError(row.width, row.width_stderr), row.worth === null ? "" : short(row.worth, 2), row.favors]), "Agreement with the scores above, how far apart a source sees the items, and how many votes of the target it was worth"));
+  fill(place("differ"), found.deviations.length ? table(["item", "source", "deviation", "p (Holm)"], found.deviations.map((row) => [String(row.item), String(row.source), withError(row.deviation, row.stderr), short(row.p, 2)]), "The deviations farthest beyond chance") : el("p", {}, "Nowhere."));
+  fill(place("same"), found.command ? copyable("Command", known(found.command)) : null, copyable("Python", known(found.python)),
+    el("p", { class: "actions" }, el("a", { class: "button", href: `/sources/export.html?${query()}`, download: true }, "Page (HTML)")));
+}
+
+async function recompute() {
+  running?.abort();
+  running = new AbortController();
+  const { signal } = running;
+  try {
+    show(await compute(`/api/sources?${query()}`, {}, progressInto(place("progress"), "Computing"), signal));
+  } catch (error) {
+    if (error.name === "AbortError") return signal.aborted ? undefined : say("Cancelled.");
+    for (const name of ["ranking", "each", "differ", "same", "lead"]) fill(place(name));
+    fill(place("notes"), errorBox(error.message));
+  }
+}
+
+place("target").addEventListener("change", (event) => {
+  const values = query();
+  values.delete("target");
+  if (event.target.value) values.set("target", event.target.value);
+  history.pushState(null, "", `?${values}`);
+  recompute();
+});
+addEventListener("popstate", () => { place("target").value = query().get("target") ?? ""; recompute(); });
+
+await recompute();
