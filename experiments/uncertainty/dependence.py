@@ -5,9 +5,12 @@
 Items are equal on average and every agent has its own scores around that, so that answers of one agent go together.
 Claimed over true: the mean standard error over the root mean square of the scores, whose true value is 0.  Intervals at
 level 0.95 must cover, and equal items may be separated in at most 0.05 of runs, within three Monte Carlo errors.
+
+Design weights say how many voters a row stands for: voters are drawn with unequal probabilities and weigh 1, 2 or 8.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from placet import Comparisons, Rankings
 from placet.data import Parts
 
 N_ITEMS = 6
+EQUAL, UNEQUAL = np.zeros(N_ITEMS), np.linspace(0.6, -0.6, N_ITEMS)
 
 
 def votes(agents: int, each: int, seed: int) -> Comparisons:
@@ -44,20 +48,37 @@ def in_parts(agents: int, each: int, seed: int) -> Parts:
     return Parts.of([whole[::2], whole[1::2]])
 
 
+def designed_votes(agents: int, each: int, seed: int) -> Comparisons:
+    """Votes of unequal items with design weights, each of a voter of its own."""
+    rng = np.random.default_rng(seed)
+    i = rng.integers(0, N_ITEMS, each)
+    j = (i + rng.integers(1, N_ITEMS, each)) % N_ITEMS
+    won = rng.random(each) < 1 / (1 + np.exp(UNEQUAL[j] - UNEQUAL[i]))
+    weight, outcome = rng.choice([1.0, 2.0, 8.0], each), np.where(won, "a", "b")
+    return Comparisons.from_battles(i, j, outcome, weight=weight, items=range(N_ITEMS), weights="design")
+
+
+def designed_ballots(agents: int, each: int, seed: int, theta: Any = UNEQUAL) -> Rankings:
+    rng = np.random.default_rng(seed)
+    orders = np.argsort(-(theta + rng.gumbel(size=(each, N_ITEMS))), axis=1)
+    weight = rng.choice([1.0, 2.0, 8.0], each)
+    return Rankings.from_orders(orders.tolist(), weight=weight, items=range(N_ITEMS)).with_design_weights()
+
+
 def by_agent(
-    name: str, method: str, data: Any, agents: int, each: int, runs: int, seed: int, **options: Any
+    name: str, method: str, data: Any, agents: int, each: int, runs: int, seed: int, truth: Any = EQUAL, **options: Any
 ) -> Iterator[tuple[str, float]]:
-    """Claimed over true, coverage of intervals, and the share of runs in which equal items are separated."""
+    """Claimed over true, coverage of intervals, and the share of runs in which equal items, or wrongly, are separated."""
     scores, errors, inside, wrong = [], [], [], 0
     for r in range(runs):
         found = placet.consensus(data(agents, each, seed + r), method, **options)
-        middle = found.scores.mean()
+        middle = found.scores.mean() + truth
         low, high = found.interval()
         scores.append(found.scores - middle)
         errors.append(found.stderr)
         inside.append((low <= middle) & (middle <= high))
-        wrong += bool(found.separated().any())
-    what = f"simulated, {name}, {agents} agents with {each} each"
+        wrong += bool((found.separated() & (truth[:, None] <= truth)).any())
+    what = f"simulated, {name}, {agents} agents with {each} each" if agents else f"simulated, {name}, {each} rows"
     yield f"{what}, claimed over true", float(np.mean(errors) / np.sqrt(np.mean(np.square(scores))))
     yield f"{what}, intervals cover", float(np.mean(inside))
     yield f"{what}, separated", wrong / runs
@@ -77,6 +98,16 @@ def main() -> None:
         ):
             few = max(runs // 4, 10) if (options or data is in_parts) and quick else runs
             ours |= dict(by_agent(name, method, data, agents, each, few, arguments.seed, **options))
+    equal = partial(designed_ballots, theta=EQUAL)
+    for each in (150,) if quick else (60, 150, 600):
+        for name, method, data, options in (
+            ("Bradley-Terry", "bradley-terry", designed_votes, {"truth": UNEQUAL}),
+            ("Plackett-Luce", "plackett-luce", designed_ballots, {"truth": UNEQUAL}),
+            ("Borda", "borda", equal, {"bootstrap": 50}),
+            *(() if quick else (("PMOP", "pmop", equal, {}),)),
+        ):
+            few, what = 20 if quick and data is equal else runs, f"{name} with design weights"
+            ours |= dict(by_agent(what, method, data, 0, each, few, arguments.seed, **options))
     check(ours, expected(__file__, "quick" if quick else ""))
 
 

@@ -138,6 +138,7 @@ def newton(
         step = -solve(x, gradient)
         found = _slope_search(fun, x, gradient, step) if convex else _line_search(fun, x, value, gradient, step)
         if found is None:
+            moved = min(moved, _size(step))  # nothing is lower, and a step that is short already is the last one
             break
         previous, before = value, x
         x, value, gradient = found

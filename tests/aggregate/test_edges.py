@@ -251,3 +251,36 @@ def test_weights_of_agents_that_overflow_are_refused(method):
     with pytest.raises(DataError, match="row 0: weight times agent_weight inf is not finite"):
         consensus(data, method, agent_weight={"u": 1e300})
     assert np.isfinite(consensus(data, method, agent_weight={"u": 1e-20}).scores).all()
+
+
+NOTHING = {
+    "no weight": Rankings.from_orders([["a", "b", "c"], ["b", "a"]], weight=[0, 0]),
+    "all tied": Rankings.from_orders([[("a", "b", "c")]] * 2),
+    "one item each": Rankings.from_orders([["a"], ["b"], ["c"]]),
+    "votes of no weight": Comparisons.from_battles("ab", "bc", ["a", "b"], weight=[0, 0]),
+}
+
+
+@pytest.mark.parametrize("method", ["bradley-terry", "plackett-luce", "pmop", "pmop-fd"])
+@pytest.mark.parametrize("what", NOTHING)
+def test_what_compares_nothing_teaches_no_prior(what, method):
+    found = consensus(NOTHING[what], method)
+    said = next(note for note in found.notes if note.startswith("prior"))
+    told = what == "all tied" and method in (
+        "bradley-terry",
+        "pmop",
+    )  # half a win each, and a tie that has a probability
+    assert ("learned from the data" in said) == told
+    assert ("assumed" in said) != told
+    assert told or found.prior == pytest.approx(8**0.5)
+    assert "learned from the data" in " ".join(
+        consensus(Rankings.from_orders([list("abc"), list("bac"), list("cab")]), method).notes
+    )
+
+
+def test_tied_votes_of_raters_converge():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = consensus(Comparisons.from_battles("a", "b", ["tie"], agent=["u"]), "bradley-terry", agents="sharpness")
+    assert found.fit.converged
+    assert not any("no differences" in note for note in found.notes)  # one vote does not show that there are none

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 
 from placet.aggregate.asking.counted_votes import with_votes
-from placet.aggregate.data_facts import data_kind, notes_of_data, support, unused_note
+from placet.aggregate.data_facts import data_kind, notes_of_data, refuse_design, support, unused_note
 from placet.aggregate.defaults import default_of
 from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood.prior import LEARN
@@ -262,6 +262,7 @@ def _groups(
         raise ValueError(f"parameters of a mixture belong to it: Mixture(..., {next(iter(params))}=...)")
     if isinstance(data, Parts):
         raise ValueError("a mixture needs all voters in memory; read the files with placet.read")
+    refuse_design(data, "a mixture")
     steps = FitCounter(progress, 1 + bootstrap)
     fitted = mixture.fit(data)
     steps.step()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate.places import listed_weight
-from placet.data import Comparisons, Parts, Rankings
+from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.io.text import plural
 
@@ -33,6 +33,12 @@ def support(data: Rankings | Comparisons | Parts) -> Floats:
     votes = data.wins_i + data.wins_j + data.ties
     both = np.concatenate([data.i, data.j])
     return np.bincount(both, np.concatenate([votes, votes]), data.n_items).astype(np.float64)
+
+
+def refuse_design(data: Any, what: str) -> None:
+    """Raise ``DataError`` if weights are design weights, which ``what`` would take for counts."""
+    if getattr(data, "weights", "counts") == "design":
+        raise DataError(f'{what} would take design weights for counts; leave it out, or read with weights="counts"')
 
 
 def notes_of_data(data: Rankings | Comparisons | Parts) -> tuple[str, ...]:

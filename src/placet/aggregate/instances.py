@@ -106,6 +106,7 @@ def split(data: Rankings) -> Iterator[tuple[Hashable, Rankings]]:
                 score=None if data.score is None else data.score[rows],
                 control=None if data.control is None else data.control[rows],
                 controls=data.controls,
+                weights=data.weights,
             ),
         )
 

@@ -77,13 +77,16 @@ def clusters(data: Rankings | Comparisons) -> Ints | None:
 def busy_agents(data: Rankings | Comparisons | Parts) -> NDArray[np.bool_] | None:
     """(agents,): who gave anything, if several did and one of them gave more than one count; None if rows are units.
 
-    Agents of several instances are not clusters: each instance is a problem of its own.
+    Agents of several instances are not clusters: each instance is a problem of its own.  With design weights agents are
+    units whatever they gave.
     """
     if data.agents is None or getattr(data, "instance", None) is not None:
         return None
     rows, weight, fractions = as_parts(data).sum(_given_by_agent, name="agents")
     count = rows if fractions else np.maximum(rows, weight)
     used: NDArray[np.bool_] = rows > 0
+    if getattr(data, "weights", "counts") == "design":
+        return used if used.sum() > 1 else None
     return used if used.sum() > 1 and (count > 1).any() else None
 
 
@@ -94,6 +97,13 @@ def _given_by_agent(data: Rankings | Comparisons) -> tuple[Floats, Floats, int]:
     assert data.agent is not None
     rows, total = (np.bincount(data.agent, column, n).astype(np.float64) for column in (there, weight))
     return rows, total, int(isinstance(data, Rankings) and not are_counts(weight))
+
+
+def agents_note(data: Rankings | Comparisons | Parts, n_units: int, gave: str) -> str:
+    """A note on errors by agent; ``gave``: what an agent gives."""
+    if getattr(data, "weights", "counts") == "design":
+        return f"weights are design weights: standard errors are from the scatter of {n_units} agents or single {gave}"
+    return f"standard errors are by agent: {n_units} agents, each with all its {gave}"
 
 
 def resampling_words(data: Rankings | Comparisons | Parts) -> str:

@@ -1,7 +1,7 @@
 """Arrays and lists of rows: read-only columns, integer codes for names, columns of any data frame."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,9 @@ from placet.data.errors import DataError
 Names = tuple[Hashable, ...]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+WeightKind = Literal["counts", "design"]
+"""What weights are: how often a row was seen, or how much of a population it stands for (as a survey designs it)."""
+
 T = TypeVar("T")
 NEVER_MISSING = frozenset((str, int))
 """Types whose values are never missing, so that names of them need not be asked one by one."""
@@ -389,6 +392,19 @@ def as_csr(X: Any, what: str, unit: str = "row") -> Any:
 def is_sparse(X: Any) -> bool:
     """Whether ``X`` is a SciPy sparse matrix."""
     return hasattr(X, "tocsr")
+
+
+def effective_weights(weight: Floats) -> Floats:
+    """Design weights times a factor, so that their sum is the effective number of rows, (sum w)^2 / sum w^2 (Kish).
+
+    >>> effective_weights(np.array([10.0, 30.0]))
+    array([0.4, 1.2])
+    """
+    top = float(weight.max(initial=0.0))
+    if top <= 0.0:
+        return weight
+    share = weight / top
+    return np.asarray(share * (share.sum() / float(share @ share)))
 
 
 def same_columns(a: Any, b: Any, but: tuple[str, ...] = ()) -> bool:

@@ -13,6 +13,8 @@ from placet.data.arrays import (
     Floats,
     Ints,
     Names,
+    WeightKind,
+    effective_weights,
     encode,
     integers,
     numbers,
@@ -24,7 +26,7 @@ from placet.data.arrays import (
     trusted,
     unique_names,
 )
-from placet.data.errors import DataError
+from placet.data.errors import DataError, one_of
 from placet.data.times import time_column
 
 Outcome = Literal["a", "b", "tie"]
@@ -42,7 +44,8 @@ class Comparisons:
     Rows that repeat a pair are summed.  ``notes`` are sentences about how the data were read.
     ``control`` (rows, k) holds numbers that may have helped ``i`` (how much longer its answer was, 1 if it played at
     home), and ``controls`` their names; ``time`` (rows,) holds dates (datetime64) or plain numbers.  There is then one
-    row per pair, agent, time and controls; where i and j are swapped, the controls change sign.
+    row per pair, agent, time and controls; where i and j are swapped, the controls change sign.  ``weights``: whether
+    weights are counts, or design weights of agents (`from_battles`), whose scatter then gives the errors of a result.
 
     >>> Comparisons.from_battles(["x", "y", "x"], ["y", "x", "y"], ["a", "a", "tie"])
     Comparisons(1 pairs, 2 items, 3 votes)
@@ -61,8 +64,12 @@ class Comparisons:
     control: Floats | None = None
     controls: tuple[str, ...] | None = None
     time: NDArray[Any] | None = None
+    weights: WeightKind = "counts"
 
     def __post_init__(self) -> None:
+        one_of(self.weights, get_args(WeightKind), "weights")
+        if self.weights == "design" and self.agent is None:
+            raise DataError('design weights belong to votes, not to pairs: from_battles(..., weights="design")')
         i, j = integers(self.i, "i"), integers(self.j, "j")
         counts = [numbers(getattr(self, name), name, positive=True) for name in ("wins_i", "wins_j", "ties")]
         agent = None if self.agent is None else integers(self.agent, "agent")
@@ -112,12 +119,15 @@ class Comparisons:
         ordered: bool = False,
         control: Any = None,
         time: Any = None,
+        weights: WeightKind = "counts",
     ) -> "Comparisons":
         """Build comparisons from individual votes: ``outcome`` is "a", "b" or "tie".
 
         ``ordered=True`` records that ``a`` came first.  ``weight`` is how often a vote counts.  ``control``: a data
         frame or mapping of numeric columns that may have helped ``a`` against ``b``, such as
         ``{"length": length_a - length_b}``.  ``time``: dates (or text such as 2024-06-01, or numbers).
+        ``weights="design"``: the weight of a vote says how many voters like this one it stands for; votes are then kept
+        apart (each is an agent of its own unless agents are given) and weigh as much as their effective number.
         """
         n = len(a)
         result = outcome_codes(outcome)
@@ -128,6 +138,9 @@ class Comparisons:
         first, second, names = _encode_pairs(a, b, items)
         voter, voters = (None, None) if agent is None else encode(agent, "agent")
         optional = _optional_columns(control, time, n)
+        if one_of(weights, get_args(WeightKind), "weights") == "design":
+            weight, voter, voters = _designed(weight, voter, voters, n)
+            optional["weights"] = weights
         return cls._from_votes(first, second, result, weight, voter, names, voters, ordered, (), **optional)
 
     @classmethod
@@ -145,16 +158,20 @@ class Comparisons:
         notes: tuple[str, ...] = (),
         control: Any = None,
         time: Any = None,
+        weights: WeightKind = "counts",
     ) -> "Comparisons":
         """Build comparisons from votes whose items are codes of ``names`` and whose outcomes are 0 (a), 1 (b), 2 (tie).
 
         The items are ``items``, or else the names that occur, by first appearance in ``a``, then in ``b``.  ``agent``
-        is a pair of codes and names too.
+        is a pair of codes and names too.  ``weights``: see `from_battles`.
         """
         code, found = recode(np.concatenate([a, b]), names, "item", items)
         voter, voters = (None, None) if agent is None else recode(*agent, "agent")
         first, second = code[: len(a)], code[len(a) :]
         optional = _optional_columns(control, time, len(a))
+        if weights == "design":
+            weight, voter, voters = _designed(weight, voter, voters, len(a))
+            optional["weights"] = weights
         return cls._from_votes(first, second, outcome, weight, voter, found, voters, ordered, notes, **optional)
 
     @classmethod
@@ -205,7 +222,7 @@ class Comparisons:
         agent = None if self.agent is None else self.agent[rows]
         i, j, wins_i, wins_j, ties = (getattr(self, name)[rows] for name in ("i", "j", "wins_i", "wins_j", "ties"))
         control, time = (None if column is None else column[rows] for column in (self.control, self.time))
-        names: dict[str, Any] = {"agents": self.agents, "controls": self.controls}
+        names: dict[str, Any] = {"agents": self.agents, "controls": self.controls, "weights": self.weights}
         columns = (i, j, wins_i, wins_j, ties, agent, self.items)
         return Comparisons(*columns, ordered=self.ordered, control=control, time=time, **names)
 
@@ -236,7 +253,7 @@ class Comparisons:
         won, lost, tied = (column * factor for column in (self.wins_i, self.wins_j, self.ties))
         kept: dict[str, Any] = {"control": self.control, "controls": self.controls, "time": self.time if time else None}
         if agents:
-            kept |= {"agent": self.agent, "agents": self.agents}
+            kept |= {"agent": self.agent, "agents": self.agents, "weights": self.weights}
         return Comparisons(self.i, self.j, won, lost, tied, items=self.items, ordered=self.ordered and ordered, **kept)
 
     def pooled(self) -> "Comparisons":
@@ -297,6 +314,12 @@ def control_columns(
             "correct or remove them"
         )
     return values, known
+
+
+def _designed(weight: Any, voter: Any, voters: Any, n: int) -> tuple[Floats, Ints, Names]:
+    """Effective weights of votes with design weights, and their agents: those given, or one for each vote."""
+    weight = effective_weights(np.ones(n) if weight is None else weight)
+    return (weight, np.arange(n), tuple(range(n))) if voter is None else (weight, voter, voters)
 
 
 def _optional_columns(control: Any, time: Any, n: int) -> dict[str, Any]:

@@ -34,6 +34,8 @@ def concat(parts: Iterable[JoinedData]) -> JoinedData:
     if len(kinds) > 1 or not kinds <= set(_JOIN):
         names = " and ".join(sorted(kind.__name__ for kind in kinds))
         raise TypeError(f"{names} cannot be put together; give all rankings, comparisons, queries or scores")
+    if len(given) > 1 and any(getattr(part, "weights", None) == "design" for part in given):
+        raise DataError("design weights are relative to all rows: put the tables together before they are read")
     return given[0] if len(given) == 1 else cast(JoinedData, _JOIN[kinds.pop()](given))
 
 

@@ -14,8 +14,10 @@ from placet.data.arrays import (
     Ints,
     Lists,
     Names,
+    WeightKind,
     column,
     dense_tiers,
+    effective_weights,
     encode,
     frozen,
     integers,
@@ -61,7 +63,8 @@ class Rankings:
     ``score`` (rows,) optionally keeps the numbers behind the tiers, higher is better.
     ``control`` (rows, k) optionally holds numbers that may have helped a row (such as the position at which it was
     shown), and ``controls`` their names.  An item that is absent from a ballot was not compared on it.  ``notes`` are
-    sentences about how the data were read.
+    sentences about how the data were read.  ``weights``: whether weights are counts, or design weights
+    (`with_design_weights`).
 
     >>> r = Rankings.from_orders([["a", ("b", "c"), "d"], ["d", "a"]], weight=[2, 1])
     >>> r
@@ -83,8 +86,12 @@ class Rankings:
     notes: tuple[str, ...] = ()
     control: Floats | None = None
     controls: tuple[str, ...] | None = None
+    weights: WeightKind = "counts"
 
     def __post_init__(self) -> None:
+        one_of(self.weights, get_args(WeightKind), "weights")
+        if self.weights == "design" and self.agent is None:
+            raise DataError("design weights belong to agents; ballots.with_design_weights() makes one of each ballot")
         item = integers(self.item, "item", np.int32)
         narrow = isinstance(self.tier, np.ndarray) and self.tier.dtype.kind == "i"
         tier = integers(self.tier, "tier", self.tier.dtype if narrow else np.int64)
@@ -289,7 +296,8 @@ class Rankings:
 
         The controls of a vote go to the row of i; the row of j has 0.
         """
-        return cls(**rows_of_pairs(comparisons), items=comparisons.items, agents=comparisons.agents)
+        own = {"items": comparisons.items, "agents": comparisons.agents, "weights": comparisons.weights}
+        return cls(**rows_of_pairs(comparisons), **own)  # type: ignore[arg-type]
 
     # Views
 
@@ -356,6 +364,7 @@ class Rankings:
             agents=self.agents,
             instances=self.instances,
             controls=self.controls,
+            weights=self.weights,
             **{name: None if values is None else values[ballots] for name, values in parts.items()},
             **{name: None if values is None else values[rows] for name, values in columns.items()},
         )
@@ -436,6 +445,20 @@ class Rankings:
         control = None if self.control is None else self.control[keep]
         return self._from_rows(self.ballot[keep], code[self.item[keep]], self.tier[keep], names, score, control)
 
+    def with_design_weights(self) -> "Rankings":
+        """The same ballots with their weights as design weights: how much of a population each stands for.
+
+        Errors of a result are then from the scatter of agents (each ballot is one unless agents are given), and ballots
+        weigh as much as their effective number, (sum w)^2 / sum w^2.
+
+        >>> Rankings.from_orders([["a", "b"], ["b", "a"]], weight=[10, 30]).with_design_weights().weight
+        array([0.4, 1.2])
+        """
+        own: dict[str, Any] = {"weight": effective_weights(self.weight), "weights": "design"}
+        if self.agent is None:
+            own |= {"agent": np.arange(len(self)), "agents": tuple(range(len(self)))}
+        return with_columns(self, **own)
+
     def collapsed(self) -> "Rankings":
         """Merge equal ballots (same agent and instance), summing their weights, in order of first appearance.
 
@@ -458,7 +481,7 @@ class Rankings:
         """
         value = breaking.strength_values(strength, self.tier, self.score)
         columns = breaking.count_pairs(self.item, value, self.offsets, self.weight, self.agent, self.n_items, strength)
-        return Comparisons(*columns, items=self.items, agents=self.agents)
+        return Comparisons(*columns, items=self.items, agents=self.agents, weights=self.weights)
 
     def net_wins(self, strength: Literal["binary", "difference", "rating"] = "binary") -> tuple[Floats, Floats]:
         """Wins minus losses of each row on its ballot, and the total wins of each ballot, both unweighted.

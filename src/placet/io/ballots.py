@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from placet.data import DataError, Rankings
-from placet.data.arrays import first_repeat, set_columns
+from placet.data.arrays import WeightKind, first_repeat, set_columns
 from placet.data.errors import one_of
 from placet.data.parameters import with_checked_options
 from placet.data.rankings import Unlisted
@@ -67,6 +67,7 @@ def read_ballots(
     items: Sequence[Hashable] | None = None,
     ignore: str | Sequence[str] = (),
     unlisted: Unlisted = "absent",
+    weights: WeightKind = "counts",
     separator: str | None = None,
     sheet: str | None = None,
     format: str | None = None,
@@ -102,6 +103,8 @@ def read_ballots(
     items : names of all items, in order; by default those in the data.
     ignore : columns to ignore.
     unlisted : "last" puts the items that a ballot leaves out in one last tier.
+    weights : "design" if the weight of a ballot is not how often it was seen but how many voters it stands for
+        (`Rankings.with_design_weights`).
     separator, format : of the file, if they cannot be inferred from its first lines and suffix.
     sheet : the sheet of a workbook, by name; needed if several have cells.
 
@@ -118,7 +121,8 @@ def read_ballots(
         for name, value in columns_named.items():
             if value:
                 raise DataError(f"{name_of(source)}: ballots in lines of text have no columns; leave {name}= out")
-        return _from_text(source, items, unlisted, on_error)
+        lines = _from_text(source, items, unlisted, on_error)
+        return lines.with_design_weights() if weights == "design" else lines
     one_of(unlisted, get_args(Unlisted), "unlisted")
     table = read_table(source, on_error, format, separator=separator, sheet=sheet)
     special = {"weight": weight, "agent": agent, "instance": instance}
@@ -130,7 +134,7 @@ def read_ballots(
     result = result.completed() if unlisted == "last" else result
     said = table.note(f"ballots ({_MEANING[columns.layout]})", columns.column_names())
     set_columns(result, notes=(said, *result.heads_note()))
-    return result
+    return result.with_design_weights() if weights == "design" else result
 
 
 _MEANING = {

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError
+from placet.data.arrays import WeightKind
 from placet.data.comparisons import OUTCOMES, Outcome
 from placet.data.errors import as_choices
 from placet.data.parameters import with_checked_options
@@ -153,6 +154,7 @@ def read_battles(
     items: Sequence[Hashable] | None = None,
     ignore: str | Sequence[str] = (),
     ordered: bool = False,
+    weights: WeightKind = "counts",
     separator: str | None = None,
     sheet: str | None = None,
     format: str | None = None,
@@ -182,6 +184,8 @@ def read_battles(
     items : names of all items, in order; by default those in the table, by first appearance.
     ignore : columns to ignore when finding the others.
     ordered : record who was ``a``.
+    weights : "design" if the weight of a row is not how often it was seen but how many voters it stands for
+        (`Comparisons.from_battles`).
     separator, format : of the file, if they cannot be inferred from its first lines and suffix.
     sheet : the sheet of a workbook, by name; needed if several have cells.
 
@@ -202,14 +206,15 @@ def read_battles(
     used = [*own, *(name for name in (agent, weight, time) if name), *(name for term in terms for name in term.columns)]
     for name in used:
         table.require(name, _NAME_THEM if name in own else "name it with agent=, weight=, time= or control=")
-    rows = table.rows(*dict.fromkeys(used), distinct=not (agent or terms or time))
+    apart = bool(agent or terms or time or weights == "design")
+    rows = table.rows(*dict.fromkeys(used), distinct=not apart)
     first, second = rows.labels(layout.a), rows.labels(layout.b)
     both = join_columns([first, second])  # codes into one list of names
     x, y = both.code[: len(rows)], both.code[len(rows) :]
     rows.reject(x == y, "self", lambda row: f"{both.values[x[row]]!r} meets itself", "a battle has two different items")
     won = _outcomes(rows, layout, both, x, y, outcomes)
     agents = None if agent is None else rows.labels(agent)
-    weights = np.ones(len(rows)) if weight is None else rows.numbers(weight, positive=True)
+    counts = np.ones(len(rows)) if weight is None else rows.numbers(weight, positive=True)
     controls = control_table(rows, terms)
     times = None if time is None else read_times(rows, time)
     good = rows.good_rows()
@@ -222,13 +227,14 @@ def read_battles(
         y[good],
         won[good],
         both.values,
-        weight=(weights * rows.count)[good],
+        weight=(counts * rows.count)[good],
         agent=None if agents is None else agents.take(good).codes_and_values,
         items=items,
         ordered=ordered,
         notes=(table.note("votes", list(dict.fromkeys(used))), *_unused_agent(table, agent, used)),
         control=None if not terms else {name: values[good] for name, values in controls.items()},
         time=None if times is None else times[good],
+        weights=weights,
     )
 
 

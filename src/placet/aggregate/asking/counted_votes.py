@@ -66,6 +66,8 @@ def with_votes(board: Any, data: Any) -> Any:
     ballots = isinstance(data, Rankings) and data.instance is None
     if not isinstance(board, Consensus) or not (ballots or isinstance(data, Comparisons | Parts)):
         return board
+    if getattr(data, "weights", "counts") == "design":
+        return board  # these are not counts
     twin = copy.copy(board)  # a result is checked once
     object.__setattr__(twin, "asking", CountedVotes(data))
     return twin

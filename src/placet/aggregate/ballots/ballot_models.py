@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.data_facts import data_kind, notes_of_data, unused_note, with_votes_counted
+from placet.aggregate.data_facts import data_kind, notes_of_data, refuse_design, unused_note, with_votes_counted
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
@@ -22,7 +22,7 @@ from placet.aggregate.likelihood.ballot_units import errors_by_agent, fits_by_ag
 from placet.aggregate.likelihood.existence import agent_factor, factor_by_agent
 from placet.aggregate.likelihood.information import SCORE_TOLERANCE, Stderr
 from placet.aggregate.likelihood.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
-from placet.aggregate.resample import busy_agents
+from placet.aggregate.resample import agents_note, busy_agents
 from placet.aggregate.result.initial_scores import kept_if_lost
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
@@ -47,6 +47,7 @@ class _BallotModel(Estimator):
     fits_parts = True
     level_prior = False  # whether a learned prior has the mean 0 for every item; mixtures set it
     _follows = False  # whether the mean of the prior follows the support
+    _told = True  # whether the data say anything about a learned prior
     existence = "order"  # condition for finite scores, see `notes_of_rankings`
 
     def __init__(
@@ -106,7 +107,7 @@ class _BallotModel(Estimator):
         self.prior_ = self.first_prior
         if self.prior == LEARN:
             learned, theta = learn_prior(b, theta, self.max_iter, self.random_state, level=self.level_prior)
-            b, self.prior_ = b.with_prior(learned), learned.width
+            b, self.prior_, self._told = b.with_prior(learned), learned.width, learned.told
         given = None if start is None else np.append(np.asarray(start, np.float64), np.zeros(b.n - b.n_items))
         optima = fit_optima(b, theta, given, self.max_iter, self.tol, data.items)
         self.fit_ = optima.fits[0]
@@ -132,14 +133,15 @@ class _BallotModel(Estimator):
         if self.stderr in ("auto", "sandwich") and small and len(optima.fits) == 1:
             used = busy_agents(ballots)
             if used is not None and fits_by_agent(b):
-                return errors_by_agent(b, used, x, rng)
+                fields, notes = errors_by_agent(b, used, x, rng)
+                return fields, [agents_note(ballots, int(used.sum()), "ballots"), *notes]
             said = [] if used is None else [NOT_BY_AGENT]
         covariance, stderr, notes = uncertainty_of_optima(b, optima, x, self.stderr, self.random_state)
         return {"covariance": covariance, "stderr": stderr}, [*said, *notes]
 
     def result(self, data: Rankings | Comparisons | Parts, notes: list[str], **fields: Any) -> Consensus:
         """The result of the fit: the data's notes and support, notes on the fit, and its other fields."""
-        said = [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN, self._follows)]
+        said = [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN, self._follows, self._told)]
         said += notes if self.fit_.converged else [*notes, self.fit_.message]
         unused = unused_note(data, self.method) if fields.get("effects") is None else []
         return Consensus(
@@ -226,6 +228,7 @@ class PlackettLuce(_BallotModel):
             return super().fit(data, start)
         from placet.aggregate.ballots.ballot_raters import fit_rated_ballots
 
+        refuse_design(data, "agents= of a model")
         ballots = self._checked_ballots(data)
         if isinstance(ballots, Parts):
             raise ValueError("agents= does not work on parts; load them (parts.load()) where they fit in memory")

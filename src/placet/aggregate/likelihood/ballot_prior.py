@@ -8,10 +8,11 @@ import numpy as np
 from placet import optim
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import STEP_ACCURACY, Ballots, Map, fit_ballots, minimize
+from placet.aggregate.likelihood.existence import compare_items
 from placet.aggregate.likelihood.prior import (
     DRAWN_ACCURACY,
     MOST_DRAWS,
-    WIDEST_PRIOR,
+    UNTOLD,
     Prior,
     learn_width,
     without_trend,
@@ -106,8 +107,8 @@ def learn_prior(
     ``level``: the mean is 0 for all items, whatever their support.
     """
     trend = np.zeros((b.n_items, 0)) if level else b.item_trend()
-    if b.n_items < 2 or not b.n_rows:
-        return Prior(WIDEST_PRIOR, 0.0, trend), theta
+    if b.n_items < 2 or not compare_items(b.graphs, b.n_items):
+        return Prior(UNTOLD, 0.0, trend, told=False), theta
     fits = 0
 
     def at_width(width: float) -> tuple[float, float]:

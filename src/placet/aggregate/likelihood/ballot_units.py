@@ -42,9 +42,8 @@ def errors_by_agent(
     flips = n_units <= MOST_UNITS and b.n_items <= MOST_ITEMS and b.group is None
     found = b.data.sum(_by_agent, b.part, b.weight_of, b.loss, b.scale, x, flips, name="gradients by agent")
     gradient, *pull = (one[used] for one in found)
-    said = f"standard errors are by agent: {n_units} agents, each with all its ballots"
     if b.n > MOST_SIMULATED:
-        return {"covariance": None, "stderr": _stderr_of_many(b, gradient, x, rng)}, [said, SAMPLED]
+        return {"covariance": None, "stderr": _stderr_of_many(b, gradient, x, rng)}, [SAMPLED]
     meat = (gradient.T @ gradient).toarray() * (b.scale * n_units / max(n_units - 1, 1))
     meat[np.diag_indices(b.n)] += b.precisions
     meat = b.with_trend(meat)
@@ -54,7 +53,7 @@ def errors_by_agent(
         added = np.linalg.solve(dense_hessian(b, x), (pull[0] - gradient).toarray().T)[: b.n_items]
         fields["units"] = Units("agent", np.ascontiguousarray(added.T), np.ones(n_units))
         notes = [*notes, *fields["units"].notes()]
-    return fields, [said, *notes]
+    return fields, notes
 
 
 def _stderr_of_many(b: Ballots, gradient: Any, x: Floats, rng: np.random.Generator) -> Floats:

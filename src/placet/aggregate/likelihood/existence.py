@@ -140,6 +140,14 @@ def notes_of_parts(graphs: Sequence[PartGraph], items: Sequence[Hashable], prior
     return _notes(component, beats, beaten, items)
 
 
+def compare_items(graphs: Sequence[PartGraph], n_items: int) -> bool:
+    """Whether any ballot says something about two items: one is above the other, or a tie counts by the rule."""
+    if any(graph.edges is None or graph.beats.any() for graph in graphs):
+        return True
+    component = components_of_edges([graph.edges for graph in graphs if graph.edges is not None], n_items)
+    return int(component.max(initial=-1)) + 1 < n_items
+
+
 def united_groups(graphs: Sequence[PartGraph], n_items: int) -> Ints | None:
     """Groups of items that no part separates; items on no ballot form their own groups."""
     if graphs[0].together is None:

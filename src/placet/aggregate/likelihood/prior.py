@@ -25,6 +25,9 @@ import scipy
 from placet.data.arrays import Floats
 
 LEARN = "learn"
+UNTOLD = math.sqrt(8.0)
+"""The width if the data say nothing: the mode of log w under the density of w alone."""
+
 NARROWEST, WIDEST_PRIOR = 0.01, 10.0
 """Bounds of a learned width: the best width is 0 if items do not differ, and infinite if there are no upsets."""
 
@@ -78,11 +81,15 @@ def check_width(width: float, name: str) -> None:
 
 
 class Prior(NamedTuple):
-    """A learned prior: the width, the standard deviation of its logarithm, and the trend U (n, k) of the mean."""
+    """A learned prior: the width, the standard deviation of its logarithm, and the trend U (n, k) of the mean.
+
+    ``told``: whether the data say anything about it.
+    """
 
     width: float
     spread: float
     trend: Floats
+    told: bool = True
 
 
 def trend_of(support: Floats, means: Floats | None = None) -> Floats:
@@ -137,10 +144,13 @@ def trend_root(trend: Floats, v: Floats) -> Floats:
     return v - trend @ ((1 - np.sqrt(1 - square)) / square * (trend.T @ v)) if trend.shape[1] else v
 
 
-def freedom(n: int, width: float) -> tuple[float, float]:
-    """The value of E[theta' K^-1 theta] / w^2 at the mode of log w for n items, and its derivative in log w."""
-    square = width**2
-    return n - 2 + 3 * square / (4 + square), 24 * square / (4 + square) ** 2
+def freedom(n: int, width: float, unit: float = 2.0) -> tuple[float, float]:
+    """The value of E[theta' K^-1 theta] / w^2 at the mode of log w for n items, and its derivative in log w.
+
+    The density of w is proportional to w / (1 + (w / unit)^2)^(3/2), so that w is unit sqrt(2) without data.
+    """
+    square, own = width**2, unit**2
+    return n - 2 + 3 * square / (own + square), 6 * own * square / (own + square) ** 2
 
 
 def learn_width(
@@ -218,10 +228,15 @@ def with_width(covariance: Floats, wider: Floats) -> Floats:
     return total if (np.diag(total) >= 0).all() else covariance
 
 
-def prior_note(width: float, learned: bool, trend: bool = False) -> str:
-    """Note on the prior of the scores; ``trend``: whether its mean follows the support and mean controls of items."""
+def prior_note(width: float, learned: bool, trend: bool = False, told: bool = True) -> str:
+    """Note on the prior of the scores; ``trend``: whether its mean follows the support and mean controls of items.
+
+    ``told``: whether the data, if it is learned from them, compare any items at all.
+    """
     how = ""
-    if learned:
+    if learned and not told:
+        how = ", which is assumed: the data compare no items"
+    elif learned:
         how = ", learned from the data"
         if width <= NARROWEST * (1 + ACCURACY):
             how += " (at the lower limit of the search: they show no differences)"

@@ -2,10 +2,12 @@
 
 Given the N shared parameters (scores, tie parameter, controls), the raters are independent, so the Hessian is an
 arrowhead matrix [A, B; B', C], where C is block diagonal with one small block per rater.  A step costs O(data + N^3).
-The prior widths are learned by maximizing the evidence under Laplace's approximation: MacKay's update sets w^2 to
-(sum of squares) / (number of raters - sum of posterior variances / w^2).
+The prior widths are learned under Laplace's approximation, at the mode of the density of log w given the data; the
+density of w itself (`placet.aggregate.likelihood.prior`) keeps w away from 0, where raters with few votes would seem
+exactly alike, and is FIRST_WIDTH for a kind of rater parameter that the data say nothing about.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,8 +18,7 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
 from placet import optim
-from placet.aggregate.likelihood.information import with_mean_zero
-from placet.aggregate.likelihood.prior import EXTRA_PRIOR, LEARNING_TOLERANCE, NARROWEST, WIDEST_PRIOR
+from placet.aggregate.likelihood.prior import EXTRA_PRIOR, LEARNING_TOLERANCE, NARROWEST, WIDEST_PRIOR, freedom
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.data.engines.memory import refuse_square
@@ -29,6 +30,9 @@ ROUND_ACCURACY = 0.01
 
 LEAST_SHARPNESS = 0.1
 """Smallest mean sharpness that scores are rescaled by: below it, possibly no rater can tell items apart."""
+
+LONGEST_STEP = 1.0
+"""Longest step in the log of a width."""
 
 LOWEST = 1e-3
 """Smallest width: below it, raters are considered identical."""
@@ -111,9 +115,11 @@ class RaterPosterior:
         self.prior_matrix = sparse.diags(self.precision)
 
     def scores_width(self, x: Floats, arrow: Arrow, width: float) -> float:
-        """The next width of the scores' prior, computed from mean-centered scores."""
-        spread = np.diag(with_mean_zero(arrow.covariance, self.n))[: self.n]
-        return next_width(x[: self.n] - x[: self.n].mean(), spread, width, max(self.n - 1, 1))
+        """The next width of the scores' prior."""
+        theta, C = x[: self.n], arrow.covariance[: self.n, : self.n]
+        square = float(theta @ theta) + float(np.trace(C))
+        growth = (4 * float(theta @ C @ theta) + 2 * float((C * C).sum())) / (width**2 * max(square, 1e-300))
+        return likelier_width(square, growth, self.n, width, 2.0)
 
     def normalize(self, x: Floats) -> Floats:
         """Rescale x to a mean sharpness of 1, multiplying scores (and their widths) by ``factor``.
@@ -233,9 +239,8 @@ def learn_widths(
 ) -> tuple[float, dict[str, float], Floats]:
     """Learn the widths of the scores' prior (unless given) and of each kind; also returns parameters close to the fit.
 
-    ``more``: initial values of further widths (`RaterPosterior.more_widths`); those in ``fixed`` are not updated.  The
-    evidence is maximized by MacKay's fixed point, w^2 = sum u^2 / (number - sum of variances / w^2), with sharpness
-    normalized to a mean of 1.
+    ``more``: initial values of further widths (`RaterPosterior.more_widths`); those in ``fixed`` are not updated.
+    Newton steps in log w, with sharpness normalized to a mean of 1.
     """
     theta_width = float(np.std(x[: v.n])) or 1.0 if prior is None else prior
     widths = dict.fromkeys(v.kinds, FIRST_WIDTH) | dict(more or {})
@@ -247,7 +252,10 @@ def learn_widths(
         own = v.normalize(x)[v.n_shared :].reshape(v.m, v.r)
         before = [theta_width, *widths.values()]
         for k, kind in enumerate(v.kinds):
-            widths[kind] = next_width(own[:, k], variances[:, k], widths[kind], v.m)
+            u, spread, w = own[:, k], variances[:, k], widths[kind]
+            square = float(u @ u) + float(spread.sum())
+            growth = (4 * float(u * u @ spread) + 2 * float(spread @ spread)) / (w**2 * max(square, 1e-300))
+            widths[kind] = likelier_width(square, growth, v.m, w, FIRST_WIDTH / math.sqrt(2))
         widths |= {name: w for name, w in v.more_widths(x, arrow, widths).items() if name not in fixed}
         if prior is None:
             theta_width = v.scores_width(x, arrow, theta_width)
@@ -255,6 +263,18 @@ def learn_widths(
         if change.max() < ROUND_ACCURACY:
             break
     return theta_width, widths, x
+
+
+def likelier_width(square: float, growth: float, count: int, width: float, unit: float) -> float:
+    """A Newton step in log w toward the mode, within bounds; ``square``: the expected sum of squares under the current
+    width, ``growth``: the derivative of its logarithm in log w, ``unit``: of the density of w (`freedom`).
+    """
+    free, more = freedom(count, width, unit)
+    free = max(free, 1e-3 * count)
+    excess = 0.5 * math.log(max(square, 1e-300) / free) - math.log(width)
+    slope = min(0.5 * (min(growth, 2.0) - more / free) - 1, -0.1)
+    step = min(max(-excess / slope, -LONGEST_STEP), LONGEST_STEP)
+    return min(max(width * math.exp(step), NARROWEST), WIDEST_PRIOR)
 
 
 def next_width(u: Floats, variance: Floats, width: float, count: int) -> float:

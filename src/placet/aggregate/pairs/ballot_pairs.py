@@ -22,5 +22,5 @@ def counted_pairs(data: Rankings | Parts, agent_weight: Any = None) -> Compariso
 
 def _pairs_of(data: Rankings, factor: Floats | None) -> Comparisons:
     weight = data.weight if factor is None else data.weight * factor[data.agent]
-    plain = data if data.agent is None else replace(data, weight=weight, agent=None, agents=None)
+    plain = data if data.agent is None else replace(data, weight=weight, agent=None, agents=None, weights="counts")
     return plain.to_comparisons()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placet.aggregate.data_facts import data_kind, notes_of_data, support, with_votes_counted
+from placet.aggregate.data_facts import data_kind, notes_of_data, refuse_design, support, with_votes_counted
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.controls import control_names, refuse_row_controls
 from placet.aggregate.likelihood.existence import agent_factor, notes_of_pairs, notes_of_tie_rate
@@ -183,6 +183,8 @@ class BradleyTerry(Estimator):
         check_prior(self.prior)
         if self.order_effect and not getattr(data, "ordered", False):
             raise ValueError("order_effect=True needs to know who came first: Comparisons made with ordered=True")
+        if self.agents or self.drift is not None:
+            refuse_design(data, "agents= and drift= of a model")
         if not isinstance(data, Parts):
             data_kind(data)
             refuse_instances(data, self.method)
@@ -290,7 +292,8 @@ class BradleyTerry(Estimator):
         if self.prior_ is None:
             return []
         trend = self._learned is not None and self._learned.trend.shape[1] > 0
-        return [prior_note(self.prior_, self.prior == LEARN, trend)]
+        told = self._learned is None or self._learned.told
+        return [prior_note(self.prior_, self.prior == LEARN, trend, told)]
 
     def existence_notes(self, p: Any, items: Any) -> list[str]:
         """Notes on what only the prior determines; without a prior, a ``DataError`` if no finite values exist."""

@@ -29,6 +29,7 @@ from placet.aggregate.likelihood.prior import (
     LEARNING_TOLERANCE,
     MOST_DRAWS,
     NARROWEST,
+    UNTOLD,
     WIDEST_PRIOR,
     Prior,
     learn_width,
@@ -405,8 +406,8 @@ def learn_prior(
     trend = np.zeros((c.n_items, 0)) if level else item_trend(c, control[0])
     p = pair_counts(c, model, WIDEST_PRIOR, order, control, trend)
     x = start_of(p, start)
-    if not len(p.i):
-        return Prior(WIDEST_PRIOR, 0.0, trend), x
+    if not (c.wins_i.any() or c.wins_j.any() or c.ties.any()):
+        return Prior(UNTOLD, 0.0, trend, told=False), x
 
     def at_width(width: float) -> tuple[float, float]:
         nonlocal x

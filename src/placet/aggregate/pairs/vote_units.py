@@ -23,7 +23,7 @@ from placet.aggregate.pairs.pair_likelihood import (
     parameters,
     scores_alone,
 )
-from placet.aggregate.resample import are_counts, busy_agents
+from placet.aggregate.resample import agents_note, are_counts, busy_agents
 from placet.aggregate.result.independent_units import MOST_ITEMS, MOST_UNITS, Units
 from placet.aggregate.result.uncertainty import MOST_SIMULATED, SAMPLED
 from placet.data import Comparisons, Parts, Rankings
@@ -106,7 +106,7 @@ def errors_by_agent(
     factor, n_units = factor_by_agent(model.agent_weight, data.agents), int(used.sum())
     summed = as_parts(data).sum(_gradients_of_agents, factor, p, model.order_effect, model.fit_.x, name="agents")
     found = UnitGradients(*(one[used] for one in summed))
-    notes = [f"standard errors are by agent: {n_units} agents, each with all its votes"]
+    notes = [agents_note(data, n_units, "votes")]
     if p.n_items > MOST_SIMULATED:
         rng = np.random.default_rng(model.random_state)
         return {"stderr": _stderr_of_many(p, at, found.gradient, rng)}, extra_stderr(p, at, None), [*notes, SAMPLED]

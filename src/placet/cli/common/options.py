@@ -163,6 +163,8 @@ Relations = Annotated[
 ]
 
 OnErrorChoice = Literal["raise", "skip"]
+WeightsChoice = Literal["counts", "design"]
+WEIGHTS_HELP = "What weights are: counts of equal rows, or how many voters a row stands for (design)."
 _COLUMNS = {
     "a": "Column of one side of a vote.",
     "b": "Column of the other side.",
@@ -179,7 +181,7 @@ _COLUMNS = {
 """Options of readers, available under the same names in every command that reads files."""
 
 
-OF_VOTES = ("a", "b", "winner", "items", "agent", "time")
+OF_VOTES = ("a", "b", "winner", "items", "agent", "time", "weights")
 """Options of readers that no file of rows with features, of labels or of judged documents takes."""
 
 NAMES = ("items", "ignore")
@@ -192,6 +194,7 @@ READING = {
         name: (Annotated[str, in_group(help, READ, _VALUES.get(name, "COLUMN"), f"--{name}")], "")
         for name, help in _COLUMNS.items()
     },
+    "weights": (Annotated[WeightsChoice, in_group(WEIGHTS_HELP, READ, "counts|design", "--weights")], "counts"),
     "on_error": (
         Annotated[
             OnErrorChoice,
@@ -253,8 +256,9 @@ def reading_options(said: dict[str, Any]) -> dict[str, Any]:
     from placet.io.tables.column_names import split_names
 
     options = {name: said[name] for name in _COLUMNS if said.get(name)}
-    if said.get("on_error", "raise") != "raise":
-        options["on_error"] = said["on_error"]
+    for name, usual in (("on_error", "raise"), ("weights", "counts")):
+        if said.get(name, usual) != usual:
+            options[name] = said[name]
     others = parse_parameters(said["read"] or [])
     for name, value in others.items():
         if options.setdefault(name, value) != value:

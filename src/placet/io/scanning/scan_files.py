@@ -119,6 +119,8 @@ def _first_pieces(
         name, layout = choose_format(head, formats_with(options, format), partial(_first_rows, part_bytes=part_bytes))
     if FORMATS[name].kind not in _KINDS and name != "letor-agg":
         raise DataError(f"{paths[0]}: {name} cannot be read in parts; votes, ballots, ratings and queries can")
+    if options.get("weights") == "design":
+        raise DataError(f"{paths[0]}: design weights are relative to all rows, so they are not read in parts")
     known = dict(options)
     if items is not None and "items" in inspect.signature(FORMATS[name].read).parameters:
         known["items"] = tuple(items)
