@@ -6,6 +6,8 @@ Items are equal on average and every agent has its own scores around that, so th
 Claimed over true: the mean standard error over the root mean square of the scores, whose true value is 0.  Intervals at
 level 0.95 must cover, and equal items may be separated in at most 0.05 of runs, within three Monte Carlo errors.
 
+Raters of unequal sharpness with 15 votes each: intervals of their sharpness must cover it.
+
 Design weights say how many voters a row stands for: voters are drawn with unequal probabilities and weigh 1, 2 or 8.
 """
 
@@ -84,6 +86,30 @@ def by_agent(
     yield f"{what}, separated", wrong / runs
 
 
+def rated(raters: int, each: int, runs: int, seed: int) -> Iterator[tuple[str, float]]:
+    """Raters of unequal sharpness with few votes each: coverage of the scores, and of the raters' sharpness."""
+    n, inside, own = 10, [], []
+    for r in range(runs):
+        rng = np.random.default_rng(seed + r)
+        theta, sharp = rng.normal(size=n), np.maximum(rng.normal(1, 0.5, raters), 0.0)
+        theta, sharp = (theta - theta.mean()) * sharp.mean(), sharp / sharp.mean()
+        g = np.repeat(np.arange(raters), each)
+        i = rng.integers(0, n, len(g))
+        j = (i + rng.integers(1, n, len(g))) % n
+        won = rng.random(len(g)) < 1 / (1 + np.exp(-sharp[g] * (theta[i] - theta[j])))
+        votes = Comparisons.from_battles(i, j, np.where(won, "a", "b"), agent=g, items=range(n))
+        found = placet.consensus(votes, "bradley-terry", agents="sharpness")
+        low, high = found.interval()
+        inside.append((low <= theta) & (theta <= high))
+        told = found.agents
+        assert told is not None
+        gap = np.abs(told.columns["sharpness"] - sharp[np.array(told.agents, int)])
+        own.append(gap <= 1.96 * told.stderr["sharpness"])
+    name = f"simulated, {raters} raters with {each} votes each"
+    yield f"{name}, intervals cover", float(np.mean(inside))
+    yield f"{name}, sharpness covered", float(np.mean(own))
+
+
 def main() -> None:
     arguments = parser(__doc__).parse_args()
     quick, ours = arguments.quick, {}
@@ -98,6 +124,8 @@ def main() -> None:
         ):
             few = max(runs // 4, 10) if (options or data is in_parts) and quick else runs
             ours |= dict(by_agent(name, method, data, agents, each, few, arguments.seed, **options))
+    for raters, each in ((20, 15),) if quick else ((20, 15), (60, 15), (20, 60)):
+        ours |= dict(rated(raters, each, 30 if quick else 80, arguments.seed))
     equal = partial(designed_ballots, theta=EQUAL)
     for each in (150,) if quick else (60, 150, 600):
         for name, method, data, options in (
