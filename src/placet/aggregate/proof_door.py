@@ -20,6 +20,7 @@ def fragility(
     k: int = 1,
     by: str = "vote",
     level: float = 0.95,
+    how: str = "removed",
     bootstrap: int = 0,
     random_state: int = 0,
     **params: Any,
@@ -39,6 +40,8 @@ def fragility(
     by : what is removed: single votes or ballots ("vote"), all of a "voter" (or "judge", the same), a "day", a "task"
         of a score table; of several sources, a "judge" is a source
     level : confidence level of the tiers
+    how : "removed", or "changed": ballots become other ballots, the margin of victory as elections call it; exact, for
+        rules of points (Borda, plurality), Copeland's rule and instant runoff
 
     Examples
     --------
@@ -52,7 +55,7 @@ def fragility(
     result = consensus(data, method, bootstrap=bootstrap, random_state=random_state, **params)
     if not isinstance(result, Consensus):
         raise DataError(f"the data hold {len(result)} problems; ask about one of them at a time")
-    found: Fragility = result.fragility(goal, k=k, by=by, level=level)
+    found: Fragility = result.fragility(goal, k=k, by=by, level=level, how=how)
     return found
 
 

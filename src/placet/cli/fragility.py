@@ -22,6 +22,7 @@ from placet.cli.common.read_files import read_or_update
 from placet.cli.common.read_sources import SourceColumn, Target, check_sources, read_sources
 
 GoalChoice = Literal["best", "place", "top", "tiers"]
+HowChoice = Literal["removed", "changed"]
 ByChoice = Literal["vote", "voter", "judge", "task", "day"]
 
 
@@ -47,6 +48,13 @@ def fragility(
             metavar="vote|voter|judge|task|day", help="What is removed: single votes, or all of a voter, day or task."
         ),
     ] = ("vote"),
+    how: Annotated[
+        HowChoice,
+        typer.Option(
+            metavar="removed|changed",
+            help="changed: the margin of victory, ballots that become others (borda, plurality, copeland, irv).",
+        ),
+    ] = ("removed"),
     method: MethodName = "",
     format: FormatName = "",
     param: Param = None,
@@ -82,7 +90,7 @@ def fragility(
         data, _ = read_or_update(files, "", format, reading)
     given: dict[str, Any] = {"bootstrap": bootstrap, "random_state": seed, "level": level, **params}
     with progress_bar("refitting"):
-        found = find(data, method or None, goal=goal, k=k, by=by, **given)
+        found = find(data, method or None, goal=goal, k=k, by=by, how=how, **given)
     for words in (*found.sentences(), *found.notes):
         say(words)
     if not found.claims:

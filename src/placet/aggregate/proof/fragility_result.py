@@ -2,12 +2,15 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from placet.aggregate.proof.claims import Claim, place_name
 
 if TYPE_CHECKING:
     import polars as pl
+
+ChangeHow = Literal["removed", "changed"]
+HOWS: tuple[ChangeHow, ...] = ("removed", "changed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +35,7 @@ class Fragility:
     """How few things, removed, would change what a result claims; one entry of ``claims`` for each claim.
 
     ``unit``: what is removed ("vote", "ballot", "voter", "task", "day", "judge"); ``total``: how many there are.
-    ``refits``: how often the method was run again.
+    ``refits``: how often the method was run again.  ``how``: what happens to them, "removed" or "changed".
     """
 
     goal: str
@@ -42,6 +45,7 @@ class Fragility:
     claims: tuple[FragileClaim, ...]
     refits: int
     notes: tuple[str, ...] = ()
+    how: ChangeHow = "removed"
 
     @property
     def count(self) -> int | None:
@@ -72,9 +76,12 @@ class Fragility:
 
     def _sentence(self, one: FragileClaim) -> str:
         if one.count is None:
-            return f"{one.claim.words()}: no removal of {self.unit}s was found that changes it"
+            what = "removal" if self.how == "removed" else "change"
+            return f"{one.claim.words()}: no {what} of {self.unit}s was found that changes it"
         few = "" if one.exact else "at most "
         verb = "decides" if one.count == 1 else "decide"
+        if self.how == "changed":
+            return f"{one.claim.words()}: {few}{one.count:,} of {self._all()}, changed, {verb} it"
         return f"{one.claim.words()}: {few}{one.count:,} of {self._all()} {verb} it"
 
     def _all(self) -> str:

@@ -9,8 +9,9 @@ from placet.aggregate.defaults import default_of
 from placet.aggregate.method_table import METHODS, method_of
 from placet.aggregate.proof.attacks import attacks_on
 from placet.aggregate.proof.ballot_influence import RefitInfluence, influence_of_ballots
+from placet.aggregate.proof.changed_ballots import margin_of
 from placet.aggregate.proof.claims import Claim, claims_of
-from placet.aggregate.proof.fragility_result import FragileClaim, Fragility
+from placet.aggregate.proof.fragility_result import HOWS, FragileClaim, Fragility
 from placet.aggregate.proof.removal import Removable, has_whole_numbers, removable
 from placet.aggregate.proof.removal_search import RemovalInfluence, RemovalSearch
 from placet.aggregate.proof.rule_minimum import exact_minimum
@@ -20,6 +21,7 @@ from placet.aggregate.result.consensus_set import ConsensusSet
 from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Ints
+from placet.data.errors import one_of
 from placet.threads import algebra_threads
 
 FEW_REFITS = {"best": 300, "place": 300, "top": 300, "tiers": 60}
@@ -34,6 +36,7 @@ def fragility_of(
     k: int = 1,
     by: str = "vote",
     level: float = 0.95,
+    how: str = "removed",
     prove: int | None = None,
 ) -> Fragility:
     """How few votes (ballots, voters, ...), removed, would change the ``board``; see `placet.fragility`.
@@ -41,11 +44,11 @@ def fragility_of(
     ``prove``: the refits that may be spent on the proof that no smaller removal changes a claim.
     """
     with algebra_threads(len(board.items)):  # the same sets for any number of threads
-        return _fragility(board, asked, goal, k, by, level, prove)
+        return _fragility(board, asked, goal, k, by, level, how, prove)
 
 
 def _fragility(
-    board: Consensus, asked: Asked, goal: str, k: int, by: str, level: float, prove: int | None
+    board: Consensus, asked: Asked, goal: str, k: int, by: str, level: float, how: str, prove: int | None
 ) -> Fragility:
     _refuse(asked.data)
     chosen = default_of(asked.data).method if asked.method is None else asked.method
@@ -53,6 +56,9 @@ def _fragility(
     claims = claims_of(whole, goal, k, level)
     pieces = removable(asked.data, by)
     again = _refit(asked, chosen, goal)
+    if one_of(how, HOWS, "how") == "changed":
+        margins = tuple(margin_of(pieces, claim, whole, asked.params, again) for claim in claims)
+        return Fragility(goal, chosen, pieces.unit, pieces.total, margins, len(margins), how="changed")
     influence = _influence(pieces, chosen, asked.params, again)
     found, tried, notes = [], 0, _notes(pieces)
     most = FEW_REFITS[goal] if prove is None else prove

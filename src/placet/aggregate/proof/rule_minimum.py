@@ -61,7 +61,7 @@ def _minimum_of(method: str) -> Minimum | None:
     return {"copeland": _by_majorities, "irv": _by_eliminations}.get(method)
 
 
-def _pairs(claim: Claim, whole: Consensus) -> list[tuple[int, int, bool]]:
+def claim_pairs(claim: Claim, whole: Consensus) -> list[tuple[int, int, bool]]:
     """Pairs (a, b, strictly): the set changes if and only if in one of them b, which is outside, comes to at least the
     score of a, which is inside; or, if both share the first place, to more.
     """
@@ -74,7 +74,7 @@ def _pairs(claim: Claim, whole: Consensus) -> list[tuple[int, int, bool]]:
 # What one thing of each kind contributes
 
 
-def _by_kind(pieces: Removable, value: Callable[[Any], Floats]) -> Floats:
+def contributions(pieces: Removable, value: Callable[[Any], Floats]) -> Floats:
     """(kinds, ...): the sum over each kind of ``value`` of a single vote or ballot, which is an array."""
     data = pieces.data
     known: dict[Any, Floats] = {}
@@ -127,9 +127,9 @@ def _by_points(
     bound: Ints | None,
 ) -> Ints | None:
     rule = METHODS[whole.method]
-    points = _by_kind(pieces, lambda single: rule._answer(single, **params).scores)
+    points = contributions(pieces, lambda single: rule._answer(single, **params).scores)
     best: Ints | None = None
-    for a, b, strictly in _pairs(claim, whole):
+    for a, b, strictly in claim_pairs(claim, whole):
         close = max(whole.tolerance, 1e-12)
         lead = float(whole.scores[a] - whole.scores[b]) + (2 * close if strictly else -close / 2)
         found = fewest(pieces.size, points[:, a] - points[:, b], lead)
@@ -149,20 +149,22 @@ def _by_majorities(
     bound: Ints | None,
 ) -> Ints | None:
     n = len(whole.items)
-    wins = _by_kind(pieces, lambda single: pair_tables(single)[0]).reshape(-1, n, n)
+    wins = contributions(pieces, lambda single: pair_tables(single)[0]).reshape(-1, n, n)
     margin = wins - wins.transpose(0, 2, 1)
     best = bound
-    for a, b, strictly in _pairs(claim, whole):
+    for a, b, strictly in claim_pairs(claim, whole):
         most = None if best is None else int(best.sum()) - 1
-        found = _turned_majorities(margin, pieces.size, (a, b), int(strictly), most)
+        found = turned_majorities(margin, pieces.size, (a, b), int(strictly), most)
         best = found if found is not None else best
     return best
 
 
-def _turned_majorities(margin: Floats, size: Ints, pair: tuple[int, int], more: int, most: int | None) -> Ints | None:
+def turned_majorities(
+    margin: Floats, size: Ints, pair: tuple[int, int], more: int, most: int | None, new: Floats | None = None
+) -> Ints | None:
     """The fewest things whose removal gives b of the ``pair`` (a, b) at least the Copeland score of a and ``more``.
 
-    None if that takes more than ``most``.
+    None if that takes more than ``most``.  With ``new`` (n, n) each becomes a ballot of these margins instead.
 
     Unknowns: how many of each kind are removed, and for every contest of a (and of b) two switches, "not won" and
     "lost" ("not lost" and "won"), each allowed only if the remaining margin is so.
@@ -171,7 +173,8 @@ def _turned_majorities(margin: Floats, size: Ints, pair: tuple[int, int], more: 
     a, b = pair
     contests = [(a, x, -1.0) for x in range(n) if x != a] + [(b, x, 1.0) for x in range(n) if x not in (a, b)]
     total = np.tensordot(size.astype(np.float64), margin, 1)
-    top = float((size[:, None, None] * np.abs(margin)).sum(axis=0).max(initial=1.0)) + 1.0
+    taken = margin if new is None else margin - new
+    top = float((size[:, None, None] * np.abs(taken)).sum(axis=0).max(initial=1.0)) + np.abs(total).max(initial=0.0) + 1
     unknowns = kinds + 2 * len(contests)
     rows, upper, gain = [], [], np.zeros(unknowns)
     base = 0.0
@@ -180,7 +183,7 @@ def _turned_majorities(margin: Floats, size: Ints, pair: tuple[int, int], more: 
         base += both  # a has won, b has lost, until a switch says otherwise
         for step in range(2):  # sign * (total - removed) >= step wherever the switch is on
             row = np.zeros(unknowns)
-            row[:kinds] = sign * margin[:, x, y]
+            row[:kinds] = sign * taken[:, x, y]
             row[kinds + 2 * c + step] = top + step
             rows.append(row)
             upper.append(sign * total[x, y] + top)
@@ -199,6 +202,14 @@ def _program(rows: Floats, upper: Floats, limits: Floats, kinds: int, *, whole: 
 
     Gives the first unknowns in whole numbers, or without ``whole`` the least sum; None if there is no solution.
     """
+    found = solved(rows, upper, limits, kinds, whole=whole)
+    if found is None:
+        return None
+    return np.rint(found[:kinds]).astype(np.int64) if whole else float(found[:kinds].sum())
+
+
+def solved(rows: Floats, upper: Floats, limits: Floats, kinds: int, *, whole: bool) -> Any:
+    """The unknowns themselves, or None."""
     cost = np.append(np.ones(kinds), np.zeros(len(limits) - kinds))
     found = scipy.optimize.milp(
         cost,
@@ -206,9 +217,7 @@ def _program(rows: Floats, upper: Floats, limits: Floats, kinds: int, *, whole: 
         bounds=scipy.optimize.Bounds(0.0, limits),
         constraints=scipy.optimize.LinearConstraint(rows, -np.inf, upper) if len(rows) else (),
     )
-    if found.x is None or not found.success:
-        return None
-    return np.rint(found.x[:kinds]).astype(np.int64) if whole else float(found.fun)
+    return found.x if found.x is not None and found.success else None
 
 
 # Instant runoff
@@ -225,7 +234,7 @@ def _by_eliminations(
     if claim.goal != "best" or len(claim.items) != 1 or params.get("ties", "parallel") != "parallel":
         return None
     n, best, left = len(whole.items), bound, MOST_PROGRAMS
-    rounds = _Rounds(pieces)
+    rounds = EliminationRounds(pieces)
     number = count()
     inside = {k for k, name in enumerate(whole.items) if name in claim.items}
     waiting: list[tuple[float, int, tuple[int, ...]]] = [(0.0, next(number), (b,)) for b in range(n) if b not in inside]
@@ -251,7 +260,7 @@ def _by_eliminations(
     return best
 
 
-class _Rounds:
+class EliminationRounds:
     """What the ballots of each kind say in the rounds of an elimination."""
 
     def __init__(self, pieces: Removable):
@@ -262,7 +271,7 @@ class _Rounds:
         """(kinds, n_items): the first choices of one thing of each kind among the standing items."""
         if standing not in self.known:
             codes = np.array(sorted(standing), np.int64)
-            self.known[standing] = _by_kind(self.pieces, lambda single: first_choices(single, codes)[0])
+            self.known[standing] = contributions(self.pieces, lambda single: first_choices(single, codes)[0])
         return self.known[standing]
 
     def constraints(self, order: tuple[int, ...]) -> tuple[Floats, Floats]:

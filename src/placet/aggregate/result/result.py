@@ -310,13 +310,16 @@ class Consensus:
             )
         return self.asking
 
-    def fragility(self, goal: str = "best", *, k: int = 1, by: str = "vote", level: float = 0.95) -> Any:
+    def fragility(
+        self, goal: str = "best", *, k: int = 1, by: str = "vote", level: float = 0.95, how: str = "removed"
+    ) -> Any:
         """How few votes, removed, would change which items come first ("best"), have rank ``k`` ("place"), are the
-        best ``k`` ("top"), or where tiers end ("tiers"); see `placet.fragility`.
+        best ``k`` ("top"), or where tiers end ("tiers"); with ``how="changed"``, how few ballots, changed, would; see
+        `placet.fragility`.
         """
         if self.asked is None:
             raise ValueError("this result does not hold its data; use placet.fragility(data, ...)")
-        return self.asked.fragility(self, self.asked, goal=goal, k=k, by=by, level=level)
+        return self.asked.fragility(self, self.asked, goal=goal, k=k, by=by, level=level, how=how)
 
     def certificate(self, level: float = 0.95, **options: Any) -> dict[str, Any]:
         """The result with its question in full and the digest of its data, as a dict that JSON can hold.
