@@ -33,16 +33,22 @@ def save(path: str | os.PathLike[str], ranker: Any, kinds: Kinds) -> None:
     """Write a ranker and all rankers that it contains, after checking that they can be loaded again."""
     import placet
 
-    encoder = _Encoder(kinds)
-    encoder.entry_of(ranker)
-    header = {"placet": placet.__version__, "format": FORMAT, "rankers": encoder.entries}
+    entries, arrays = encoded(ranker, kinds)
+    header = {"placet": placet.__version__, "format": FORMAT, "rankers": entries}
     try:
-        _rankers(encoder.entries, encoder.arrays, kinds)
-        file_format.write(path, header, encoder.arrays)
+        _rankers(entries, arrays, kinds)
+        file_format.write(path, header, arrays)
     except OSError:
         raise
     except (TypeError, ValueError, KeyError) as error:
         raise ValueError(f"this model cannot be saved: it holds objects that are not plain data ({error})") from None
+
+
+def encoded(ranker: Any, kinds: Kinds) -> tuple[list[dict[str, Any]], Arrays]:
+    """A ranker and all rankers that it contains as JSON entries and arrays."""
+    encoder = _Encoder(kinds)
+    encoder.entry_of(ranker)
+    return encoder.entries, encoder.arrays
 
 
 class _Encoder:
