@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import placet
-from placet.aggregate.proof.changed_ballots import Change, changed
+from placet.aggregate.proof.changed_ballots import BallotChange, changed
 from placet.aggregate.proof.removal import removable
 
 MOST = 3
@@ -98,7 +98,7 @@ def test_partial_ballots_and_more_items_are_confirmed_by_a_count(method):
     into = Counter()
     for row in found.claims[0].removed:
         into[tuple(int(name) for name in row["into"].split(" > "))] += row["changed"]
-    after = changed(removable(ballots, "vote"), Change(found.claims[0].take, into))
+    after = changed(removable(ballots, "vote"), BallotChange(found.claims[0].take, into))
     assert after.weight.sum() == ballots.weight.sum()
     assert not found.claims[0].claim.holds(placet.consensus(after, method))
 

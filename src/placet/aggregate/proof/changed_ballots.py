@@ -40,14 +40,14 @@ NewBallots = dict[tuple[int, ...], int]
 """Order of items -> how many ballots become it."""
 
 
-class Change(NamedTuple):
+class BallotChange(NamedTuple):
     """How many ballots of each kind are changed, and into what."""
 
     take: Ints
     into: NewBallots
 
 
-Margin = Callable[[Removable, Claim, Consensus, Mapping[str, Any]], "Change | None"]
+FindMargin = Callable[[Removable, Claim, Consensus, Mapping[str, Any]], "BallotChange | None"]
 
 
 def margin_of(
@@ -67,7 +67,7 @@ def margin_of(
     return FragileClaim(claim, int(found.take.sum()), True, tuple(_rows(pieces, found)), found.take)
 
 
-def changed(pieces: Removable, change: Change) -> Rankings:
+def changed(pieces: Removable, change: BallotChange) -> Rankings:
     """The ballots after a change."""
     data: Rankings = pieces.data
     names = data.items
@@ -77,7 +77,7 @@ def changed(pieces: Removable, change: Change) -> Rankings:
     return left + new if len(left) else new
 
 
-def _rows(pieces: Removable, change: Change) -> Iterator[dict[str, Any]]:
+def _rows(pieces: Removable, change: BallotChange) -> Iterator[dict[str, Any]]:
     """Which ballots become which: both in order, the most numerous first."""
     kinds = np.flatnonzero(change.take)
     kinds = kinds[np.argsort(-change.take[kinds], kind="stable")]
@@ -88,7 +88,7 @@ def _rows(pieces: Removable, change: Change) -> Iterator[dict[str, Any]]:
         yield {**pieces.name(kind), "changed": number, "of": int(pieces.size[kind]), "into": names}
 
 
-def _margin_of(method: str) -> Margin | None:
+def _margin_of(method: str) -> FindMargin | None:
     if method_of(method).adds:
         return _by_points
     return {"copeland": _by_majorities, "irv": _by_eliminations}.get(method)
@@ -99,10 +99,10 @@ def _ends(n: int, a: int, b: int) -> tuple[int, ...]:
     return (b, *(k for k in range(n) if k not in (a, b)), a)
 
 
-def _by_points(pieces: Removable, claim: Claim, whole: Consensus, params: Mapping[str, Any]) -> Change | None:
+def _by_points(pieces: Removable, claim: Claim, whole: Consensus, params: Mapping[str, Any]) -> BallotChange | None:
     rule, n, data = METHODS[whole.method], len(whole.items), pieces.data
     points = contributions(pieces, lambda single: rule._answer(single, **params).scores)
-    best: Change | None = None
+    best: BallotChange | None = None
     for a, b, strictly in claim_pairs(claim, whole):
         order = _ends(n, a, b)
         single = Rankings.from_orders([[data.items[k] for k in order]], items=data.items)
@@ -112,15 +112,15 @@ def _by_points(pieces: Removable, claim: Claim, whole: Consensus, params: Mappin
         gain = points[:, a] - points[:, b] + float(new[b] - new[a])
         found = fewest(pieces.size, gain, lead)
         if found is not None and found.enough and (best is None or found.need < best.take.sum()):
-            best = Change(prefix(found.order, pieces.size, found.need), {order: found.need})
+            best = BallotChange(prefix(found.order, pieces.size, found.need), {order: found.need})
     return best
 
 
-def _by_majorities(pieces: Removable, claim: Claim, whole: Consensus, params: Mapping[str, Any]) -> Change | None:
+def _by_majorities(pieces: Removable, claim: Claim, whole: Consensus, params: Mapping[str, Any]) -> BallotChange | None:
     n = len(whole.items)
     wins = contributions(pieces, lambda single: pair_tables(single)[0]).reshape(-1, n, n)
     margin = wins - wins.transpose(0, 2, 1)
-    best: Change | None = None
+    best: BallotChange | None = None
     for a, b, strictly in claim_pairs(claim, whole):
         order = _ends(n, a, b)
         place = np.argsort(order)
@@ -128,11 +128,13 @@ def _by_majorities(pieces: Removable, claim: Claim, whole: Consensus, params: Ma
         most = None if best is None else int(best.take.sum()) - 1
         found = turned_majorities(margin, pieces.size, (a, b), int(strictly), most, new)
         if found is not None:
-            best = Change(found, {order: int(found.sum())})
+            best = BallotChange(found, {order: int(found.sum())})
     return best
 
 
-def _by_eliminations(pieces: Removable, claim: Claim, whole: Consensus, params: Mapping[str, Any]) -> Change | None:
+def _by_eliminations(
+    pieces: Removable, claim: Claim, whole: Consensus, params: Mapping[str, Any]
+) -> BallotChange | None:
     """Best first over ends of elimination orders, as for removals."""
     n, best, left = len(whole.items), None, MOST_PROGRAMS
     if claim.goal != "best" or len(claim.items) != 1 or params.get("ties", "parallel") != "parallel" or n > MOST_RUNOFF:
@@ -150,7 +152,7 @@ def _by_eliminations(pieces: Removable, claim: Claim, whole: Consensus, params: 
             if left < 0:
                 return None
             found = _eliminated(rounds, pieces, longer, whole=len(longer) == n)
-            if isinstance(found, Change):
+            if isinstance(found, BallotChange):
                 best = found if best is None or found.take.sum() < best.take.sum() else best
             elif found is not None:
                 heapq.heappush(waiting, (found, next(number), longer))
@@ -159,7 +161,7 @@ def _by_eliminations(pieces: Removable, claim: Claim, whole: Consensus, params: 
 
 def _eliminated(
     rounds: EliminationRounds, pieces: Removable, order: tuple[int, ...], *, whole: bool
-) -> Change | float | None:
+) -> BallotChange | float | None:
     """The fewest changed ballots with which an elimination ends in this order, or a lower bound if it is not whole."""
     rows, upper = rounds.constraints(order)
     paths = _paths(len(order))
@@ -182,7 +184,7 @@ def _eliminated(
     for path, number in zip(paths, np.rint(found[kinds:]).astype(np.int64).tolist()):
         if number:
             into[(*(order[p] for p in path), *(order[p] for p in range(len(order)) if p not in path))] = number
-    return Change(np.rint(found[:kinds]).astype(np.int64), into)
+    return BallotChange(np.rint(found[:kinds]).astype(np.int64), into)
 
 
 def _paths(n: int) -> list[tuple[int, ...]]:
