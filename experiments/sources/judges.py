@@ -19,7 +19,7 @@ import placet
 from experiments.common import check, expected, need_data, parser
 from placet.data import Comparisons
 
-SPLITS, JUDGED, PAIRS_SPLITS = 8, 6000, 30
+SPLITS, JUDGED, PAIRS_SPLITS = 24, 6000, 200
 OUTCOMES = {"model_a": "a", "model_b": "b"}
 
 
@@ -61,7 +61,10 @@ def _useless(judged: Comparisons, rng: np.random.Generator) -> dict[str, Compari
 
 
 def llmfao(splits: int, seed: int) -> Iterator[tuple[str, float]]:
-    """Mean Spearman correlation with the held-out half, by number of pairs that people judged: joint, human, pooled."""
+    """Mean Spearman correlation with the held-out half, by number of pairs that people judged: joint, human, pooled.
+
+    Splits share their votes, so the standard error says how well this mean is known, not how it would be elsewhere.
+    """
     crowd, judge = (_crowd(name) for name in ("llmfao-crowd.csv", "llmfao-gpt4-comparisons.csv"))
     ids = np.array(sorted({row["id"] for row in crowd}))
     second, found = _sides(judge), {}
@@ -78,7 +81,9 @@ def llmfao(splits: int, seed: int) -> Iterator[tuple[str, float]]:
             }
             for way, board in ways.items():
                 found.setdefault(f"llmfao, {count} human pairs, {way} spearman", []).append(_spearman(board, truth))
-    yield from ((name, float(np.mean(values))) for name, values in found.items())
+    for name, values in found.items():
+        yield name, float(np.mean(values))
+        yield f"{name}, standard error", float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def _crowd(name: str) -> list[dict[str, str]]:

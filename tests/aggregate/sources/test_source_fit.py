@@ -173,7 +173,7 @@ def test_posterior_on_three_items_by_markov_chains():
         theta, e, (w, a, v) = x[:, :3], x[:, 3:6], x[:, 6:].T
         u = np.exp(a)[:, None] * theta + np.exp(v)[:, None] * e
         prior = -0.5 * (theta**2).sum(axis=1) * np.exp(-2 * w) - 3 * w + 2 * w - 0.5 * (e**2).sum(axis=1)
-        prior += -0.5 * (a / 1.5) ** 2 + v - np.exp(2 * v) / 8 - np.exp(2 * w) / 18
+        prior += -0.5 * (a / 1.5) ** 2 + v - np.exp(2 * v) / 2 - np.exp(2 * w) / 18
         return prior + likelihood(human, theta) + likelihood(judge, u)
 
     x = np.tile(np.concatenate([found.mean, np.zeros(3), found.z]), (400, 1))

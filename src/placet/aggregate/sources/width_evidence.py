@@ -22,7 +22,7 @@ from placet.aggregate.sources.joint_mode import JointPosterior, Widths, add_squa
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import DataError
 
-SPREAD_PRIOR, SCALE_PRIOR, WIDTH_PRIOR = 3.0, 1.5, 2.0
+SPREAD_PRIOR, SCALE_PRIOR, WIDTH_PRIOR = 3.0, 1.5, 1.0
 NODE, NODE_WEIGHT = 3.0**0.5, 1 / 6
 """Outer node of the Gauss-Hermite rule with three nodes, and its weight."""
 
