@@ -53,6 +53,20 @@ def ordered_partitions(
     _write(out, lambda s: s.ordered_partitions(truth(items, spread, seed), n, items=names(items), **options))
 
 
+@app.command("best-worst", cls=Command, context_settings=HELP)
+def best_worst(
+    out: OutFile,
+    items: Items = 10,
+    n: N = 100,
+    spread: ScoreSpread = 1.0,
+    shown: Annotated[int, typer.Option(min=2, help="Items shown in each question.")] = 5,
+    seed: SeedOption = 0,
+) -> None:
+    """Best-worst choices (MaxDiff): the best and the worst of the items shown; --n is the number of questions."""
+    options: dict[str, Any] = {"items": names(items), "random_state": seed}
+    _write(out, lambda s: s.best_worst(truth(items, spread, seed), n, shown, **options), "best-worst")
+
+
 @app.command("mallows", cls=Command, context_settings=HELP)
 def mallows(
     out: OutFile,
@@ -142,11 +156,11 @@ def simulate_ranked_signals(
     write_table(out / "truth.csv", {"day": drawn.arrivals.day.tolist(), "x": x, "y": y}, "csv")
 
 
-def _write(out: Path, draw: Callable[[Any], Any]) -> None:
+def _write(out: Path, draw: Callable[[Any], Any], format: str | None = None) -> None:
     from placet import simulate
     from placet.io import write
 
     with progress_bar("drawing"):
         data = draw(simulate)
-        write(data, out)
+        write(data, out, format)
     say(f"{out}: {data!r}")

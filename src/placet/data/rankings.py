@@ -52,6 +52,10 @@ Unlisted = Literal["absent", "last"]
 Ballot = list[tuple[Hashable, ...]]
 
 
+SHOWN_WHOLE = "read as best-worst"
+"""The start of the note of a reader whose ballots hold all items that were shown, and are no tops of lists."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Rankings:
     """Ballots as frozen columns; rows ``offsets[b]:offsets[b + 1]`` are ballot ``b``.
@@ -413,6 +417,8 @@ class Rankings:
         >>> data.heads_note()[0][:64], data.completed().heads_note()
         ('each of the 2 ballots ranks 3 of 6 items, not always the same on', ())
         """
+        if any(note.startswith(SHOWN_WHOLE) for note in self.notes):
+            return ()
         return () if self.instance is not None else heads_note(self.item, self.offsets, len(self.items))
 
     def completed(self) -> "Rankings":

@@ -15,6 +15,9 @@ from placet.io.score_tables import read_scores, write_scores
 from placet.io.several_files import read_files, to_aggregate
 from placet.io.sparse.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
 from placet.io.sparse.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
+from placet.io.surveys.best_worst import read_best_worst, write_best_worst
+from placet.io.surveys.qualtrics import read_qualtrics
+from placet.io.surveys.surveyjs import read_surveyjs
 from placet.io.text import DataWarning
 from placet.io.trec import Qrels, read_qrels, read_trec_run, write_qrels, write_trec_run
 
@@ -31,6 +34,7 @@ __all__ = [
     "read",
     "read_ballots",
     "read_battles",
+    "read_best_worst",
     "read_clicks",
     "read_features",
     "read_files",
@@ -41,11 +45,13 @@ __all__ = [
     "read_preferences",
     "read_preflib",
     "read_qrels",
+    "read_qualtrics",
     "read_ratings",
     "read_score_lines",
     "read_scores",
     "read_sizes",
     "read_slices",
+    "read_surveyjs",
     "read_trec_run",
     "read_xmc",
     "scan",
@@ -54,6 +60,7 @@ __all__ = [
     "write",
     "write_ballots",
     "write_battles",
+    "write_best_worst",
     "write_features",
     "write_label_scores",
     "write_letor",

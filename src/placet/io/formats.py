@@ -35,6 +35,9 @@ from placet.io.sparse.letor import (
     write_letor_agg,
 )
 from placet.io.sparse.xmc import MultiLabel, looks_like_xmc, read_xmc, write_xmc
+from placet.io.surveys.best_worst import looks_like_best_worst, read_best_worst, write_best_worst
+from placet.io.surveys.qualtrics import looks_like_qualtrics, read_qualtrics
+from placet.io.surveys.surveyjs import looks_like_surveyjs, read_surveyjs
 from placet.io.tables.column_names import roles_by_column, split_names
 from placet.io.tables.row_sources import sniff_separator
 from placet.io.tables.sheets import SHEET_SUFFIXES
@@ -57,7 +60,8 @@ from placet.io.trec import (
 class Format:
     """How one format is read, written and recognized.
 
-    ``read(source, *, on_error=..., **options)`` returns a ``kind``, and ``write(data, target)`` accepts one.
+    ``read(source, *, on_error=..., **options)`` returns a ``kind``, and ``write(data, target)`` accepts one; it is None
+    for the logs and exports of other programs, which are only read.
     ``looks_like(head)`` returns the layout that ``read`` then uses (the columns by role, ``TEXT`` for text without
     columns), or ``None`` if the head has another format.  Among text formats that share a suffix in ``suffixes``, the
     first that matches is used.  For tables, ``hint`` shows in messages how to name their columns; ``by_cells`` formats
@@ -65,7 +69,7 @@ class Format:
     """
 
     read: Callable[..., Any]
-    write: Callable[..., None]
+    write: Callable[..., None] | None
     kind: type
     suffixes: tuple[str, ...]
     looks_like: Callable[[FileHead], Any]
@@ -100,6 +104,16 @@ FORMATS: dict[str, Format] = {
         read_scores, write_scores, Scores, TABLES, looks_like_scores, 'item="...", task="...", score="..."'
     ),
     "features": Format(read_features, write_features, Queries, TABLES, looks_like_features, 'qid="...", label="..."'),
+    "best-worst": Format(
+        read_best_worst,
+        write_best_worst,
+        Rankings,
+        TABLES,
+        looks_like_best_worst,
+        'shown="...", best="...", worst="..."',
+    ),
+    "qualtrics": Format(read_qualtrics, None, Rankings, TABLES, looks_like_qualtrics, 'question="..."'),
+    "surveyjs": Format(read_surveyjs, None, Rankings, TABLES, looks_like_surveyjs, 'question="..."'),
     "preferences": Format(
         read_preferences,
         write_preferences,
@@ -290,7 +304,7 @@ def _choose_table(head: FileHead, table: Table, possible: list[str]) -> tuple[st
             f"{table.name}: columns {item!r} and {rated!r} look like ratings, but none says who rated; name it: "
             f'format="ratings", user="..."'
         )
-    ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible)
+    ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible if FORMATS[name].write)
     raise DataError(f"{table.name}: the columns {table.names} do not tell which format this is; say {ways}")
 
 
@@ -357,7 +371,7 @@ def check_written(target: Source) -> None:
 
 def write(data: Any, target: Source, format: str | None = None) -> None:
     """Write data to ``target``; ``format`` is a key of ``FORMATS``, by default chosen by suffix, then by data type."""
-    own = [name for name, record in FORMATS.items() if isinstance(data, record.kind)]
+    own = [name for name, record in FORMATS.items() if record.write and isinstance(data, record.kind)]
     if not own:
         raise DataError(f"{type(data).__name__} cannot be written; only what the readers return can")
     if format is None:
@@ -369,4 +383,4 @@ def write(data: Any, target: Source, format: str | None = None) -> None:
     one_of(format, FORMATS, "format")
     if format not in own:
         raise DataError(f"{type(data).__name__} cannot be written as {format}; choose from {as_choices(own)}")
-    FORMATS[format].write(data, target)
+    FORMATS[format].write(data, target)  # type: ignore[misc]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from placet.simulate.evidence_sources import benchmark_table, judged_votes
 from placet.simulate.graded_queries import queries, ratings
 from placet.simulate.impressions import clicks
-from placet.simulate.orders import mallows, mallows_mixture, plackett_luce
+from placet.simulate.orders import best_worst, mallows, mallows_mixture, plackett_luce
 from placet.simulate.partitions import ordered_partitions
 from placet.simulate.votes import battles, multinomial_preferences
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "battles",
     "benchmark_table",
+    "best_worst",
     "clicks",
     "judged_votes",
     "mallows",

@@ -66,6 +66,26 @@ def plackett_luce(
     )
 
 
+def best_worst(
+    theta: ArrayLike,
+    n_answers: int,
+    shown: int = 5,
+    *,
+    items: Sequence[Hashable] | None = None,
+    random_state: Seed = 0,
+) -> Rankings:
+    """Answers to best-worst questions (MaxDiff): of ``shown`` random items, the first and the last of a Plackett-Luce
+    order; the others are tied between them.
+
+    >>> best_worst([2.0, 0.0, -2.0, 1.0], 2, 3, items="abcd", random_state=1).orders()
+    [['a', 'd', 'b'], ['a', 'd', 'c']]
+    """
+    if shown < 2:
+        raise ValueError(f"shown must be at least 2, not {shown}; a question compares items")
+    tiers = [1] * (shown - 1) if shown < 4 else [1, shown - 2]
+    return plackett_luce(theta, n_answers, partition=tiers, subset=shown, items=items, random_state=random_state)
+
+
 def _subset_sizes(subset: int | tuple[int, int] | None, n_items: int) -> tuple[int, int]:
     low, high = (n_items, n_items) if subset is None else subset if isinstance(subset, tuple) else (subset, subset)
     if not 1 <= low <= high <= n_items:

@@ -1,7 +1,7 @@
 """Ballots in tables: long (a row per ballot and item), wide (a column per item or place), or one column of orders."""
 
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -142,6 +142,8 @@ def _columns_of(table: Table, layout: BallotLayout, rest: list[str], items: Sequ
     if layout == "orders":
         return _order_columns(table, rest) or [find_column(rest, ORDERS) or rest[0]]
     if items is not None:
+        if not isinstance(items, Iterable):
+            raise ValueError(f"items must be names, not {items!r}")
         wanted = set(items)
         return [name for name in rest if name_in_brackets(name) in wanted or name in wanted]
     return [name for name in rest if plain_name(name) not in ABOUT]
