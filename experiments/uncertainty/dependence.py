@@ -125,7 +125,7 @@ def main() -> None:
             few = max(runs // 4, 10) if (options or data is in_parts) and quick else runs
             ours |= dict(by_agent(name, method, data, agents, each, few, arguments.seed, **options))
     for raters, each in ((20, 15),) if quick else ((20, 15), (60, 15), (20, 60)):
-        ours |= dict(rated(raters, each, 30 if quick else 80, arguments.seed))
+        ours |= dict(rated(raters, each, 60 if quick else 80, arguments.seed))
     equal = partial(designed_ballots, theta=EQUAL)
     for each in (150,) if quick else (60, 150, 600):
         for name, method, data, options in (
