@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-VOID = {"meta", "br", "img"}
+VOID = {"meta", "br", "img", "link"}
 
 
 class Balanced(HTMLParser):

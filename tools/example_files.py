@@ -11,6 +11,13 @@ from placet.io.tables.tables import write_table
 FOLDER = Path(__file__).parents[1] / "docs" / "files"
 
 TEXTS = {
+    "animals.csv": """item,order,legs,link
+ant,Hymenoptera,6,https://example.org/ant
+bee,Hymenoptera,6,https://example.org/bee
+cat,Carnivora,4,https://example.org/cat
+dog,Carnivora,4,https://example.org/dog
+eel,Anguilliformes,0,https://example.org/eel
+""",
     "abc.ballots": "3: A > B > C\n2: B > C > A\n",
     "drinks.ballots": "5: tea > coffee = cocoa\n4: coffee > tea\n2: tea > cocoa > coffee\n1: cocoa > coffee\n",
     "club.ballots": "8: Ann > Bob > Cid\n5: Bob > Cid > Ann\n7: Cid > Bob > Ann\n",

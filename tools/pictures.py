@@ -19,7 +19,8 @@ from placet.data.arrays import Floats
 from placet.io.escaping import visible_lines
 from placet.io.files import writing
 from placet.io.output.numbers import number
-from placet.report.model_sections import history_chart
+from placet.report.history_chart import history_chart
+from placet.report.ticks import round_numbers
 
 PAGES = Path(__file__).parent.parent / "docs" / "howto"
 TARGET = PAGES.parent / "pictures"
@@ -144,29 +145,23 @@ def history_picture(c: Consensus) -> str:
         picture.add("polygon", points=line.band, fill=line.color, opacity=".12")
         shown = {"points": line.middle, "fill": "none", "stroke": line.color, "stroke_width": 2}
         picture.add("polyline", title=line.name, **shown)
+    left, right, _, bottom = chart.edges
     for place, text in chart.times:
-        picture.add("text", text, x=place, y=312, text_anchor="middle")
+        picture.add("line", class_="axis", x1=place, x2=place, y1=bottom, y2=bottom + 6)
+        picture.add("text", text, class_="soft", x=place, y=312, text_anchor="middle")
     for place, text in chart.values:
-        picture.add("line", class_="axis", x1=60, x2=760, y1=place, y2=place)
-        picture.add("text", text, x=52, y=place + 4, text_anchor="end")
-    for n, line in enumerate(chart.lines):
-        picture.add("rect", x=775, y=14 + 20 * n, width=12, height=4, fill=line.color)
-        picture.add("text", line.name, x=792, y=20 + 20 * n)
-    return picture.svg(900, 320, "Scores over time")
+        picture.add("line", class_="axis", x1=left, x2=right, y1=place, y2=place)
+        picture.add("text", text, class_="soft", x=left - 8, y=place + 4, text_anchor="end")
+    for line in chart.lines:
+        picture.add("line", x1=right, x2=right + 14, y1=line.end, y2=line.at, stroke=line.color)
+        picture.add("text", line.label, x=right + 18, y=line.at + 4)
+    return picture.svg(800, 320, "Scores over time")
 
 
 def write_picture(path: Path, picture: str) -> None:
     """Write a picture; the file appears under its name only when it is complete."""
     with writing(path) as file:
         file.write(picture.encode() + b"\n")
-
-
-def round_numbers(low: float, high: float) -> list[float]:
-    """About five numbers that are easy to read."""
-    raw = (high - low or 1.0) / 5
-    power = 10.0 ** np.floor(np.log10(raw))
-    unit = power * next(f for f in (1, 2, 5, 10) if f * power >= 0.8 * raw)
-    return [float(round(k * unit, 10)) for k in range(int(np.ceil(low / unit)), int(np.floor(high / unit)) + 1)]
 
 
 def _ends(c: Consensus, level: float) -> tuple[Floats, Floats]:

@@ -49,6 +49,10 @@ def folder(tmp_path_factory):
     )
     board = placet.consensus(votes, "bradley-terry", ties="davidson")
     write_consensus_page(path / "votes.html", board, votes, title="Which is best?", origin=origin)
+    about = {name: {"organization": "Ada & Co", "license": "open", "link": "https://example.org"} for name in NAMES[:5]}
+    write_consensus_page(path / "owned.html", board, votes, about=about)
+    many = simulate.battles(np.linspace(2, -2, 129), 4000, random_state=1)
+    write_consensus_page(path / "many.html", placet.consensus(many, "bradley-terry"), many)
     ballots = placet.Rankings.from_orders([["a", "b", "c"], ["b", "a"], [("a", "c"), "b"], ["d", "a"]] * 4)
     write_consensus_page(path / "count.html", placet.consensus(ballots, "stv", seats=2), ballots)
     apart = {
@@ -92,7 +96,7 @@ def opened(chromium, folder):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", ["votes.html", "count.html", "slices.html"])
+@pytest.mark.parametrize("name", ["votes.html", "count.html", "slices.html", "owned.html", "many.html"])
 def test_no_fault_by_axe_and_nothing_wider_than_the_screen(opened, name, size):
     page = opened(name, size)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -151,3 +155,55 @@ def test_the_data_are_downloaded(opened, tmp_path):
     download.value.save_as(tmp_path / "ranking.csv")
     with open(tmp_path / "ranking.csv", newline="") as file:
         assert sorted(row["item"] for row in csv.DictReader(file)) == sorted(NAMES)
+
+
+def test_the_heads_of_a_long_table_stay_in_sight(opened):
+    for size in SIZES:
+        page = opened("many.html", size)
+        page.evaluate("window.scrollTo(0, 2500)")
+        tops = page.evaluate(
+            "[...document.querySelectorAll('.league thead th')].map((h) => h.getBoundingClientRect().top)"
+        )
+        assert all(-1 <= top < 60 for top in tops), (size, tops)
+
+
+def test_a_row_is_found_by_its_address(opened, folder):
+    page = opened("many.html")
+    name = page.locator("table.league tbody tr").nth(90).get_attribute("id")
+    page.goto(f"{(folder / 'many.html').as_uri()}#{name}")
+    box = page.locator(f"tr[id='{name}']").bounding_box()
+    assert 20 < box["y"] < 200
+    assert page.evaluate("document.querySelector(':target').id") == name
+
+
+def test_slices_are_shown_one_at_a_time(opened, folder):
+    page = opened("slices.html")
+    assert [part.is_visible() for part in page.locator(".choice").all()] == [True, False]
+    page.get_by_role("group", name="slice").get_by_role("button").nth(1).click()
+    assert [part.is_visible() for part in page.locator(".choice").all()] == [False, True]
+    page.goto("about:blank")
+    page.goto(f"{(folder / 'slices.html').as_uri()}#en-item-a".replace("#en", "#1-en"))
+    assert [part.is_visible() for part in page.locator(".choice").all()] == [True, False]
+    bare = opened("slices.html", java_script_enabled=False)
+    assert [part.is_visible() for part in bare.locator(".choice").all()] == [True, True]
+
+
+def test_paper_has_whole_rows_and_plain_heads(opened, tmp_path):
+    page = opened("many.html")
+    page.emulate_media(media="print")
+    assert page.locator(".league thead button:visible").count() == 0
+    assert page.locator(".league thead .plain:visible").all_inner_texts() == [
+        "rank",
+        "could be",
+        "tier",
+        "item",
+        "score",
+        "support",
+    ]
+    style = "(query, name) => getComputedStyle(document.querySelector(query))[name]"
+    assert page.evaluate(f"({style})('.league tbody tr', 'breakInside')") == "avoid"
+    assert page.evaluate(f"({style})('.league thead', 'display')") == "table-header-group"
+    assert page.evaluate(f"({style})('.league thead th.plot', 'position')") == "static"
+    page.set_viewport_size({"width": 688, "height": 1000})  # A4 between its margins
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.locator(".league tbody th").first.bounding_box()["width"] > 90

@@ -48,6 +48,10 @@ CONTROL_HELP = (
 )
 AGENTS_HELP = "What raters may differ in: sharpness, ties, side, joined by +, or all; --agent names their column."
 DRIFT_HELP = 'Let scores change over time: standard deviation per step, or "learn"; --time names the column of dates.'
+ABOUT_HELP = (
+    "With --report: a table about the items (column item, or the first), whose other columns the page shows: "
+    "organization, license; a column of web addresses links the names."
+)
 STEP_HELP = 'Length of a time step, such as "1y", "6m", "2w", "30d", or a number where times are numbers.'
 
 
@@ -116,6 +120,7 @@ def aggregate(
         Path | None, in_group("With --certificate: sign it with this SSH key, by ssh-keygen -Y.", OUTPUT, "KEY")
     ] = None,
     title: Annotated[str, in_group("With --report: the heading of the page.", OUTPUT, "TEXT")] = "",
+    about: Annotated[Path | None, in_group(ABOUT_HELP, OUTPUT, "FILE")] = None,
     out: Out = None,
     as_json: AsJson = False,
     parts: InParts = False,
@@ -145,6 +150,8 @@ def aggregate(
     in_parts = parts or bool(dask)
     if title and report is None:
         raise ValueError(f"--title {title!r} is the heading of a page; add --report PAGE.html")
+    if about is not None and report is None:
+        raise ValueError(f"--about {about} has columns for a page; add --report PAGE.html")
     if in_parts and (report is not None or by):
         raise ValueError("--report and --by look at all data and need them in memory; leave --parts or --dask out")
     if top and (out is not None or as_json or tiers):
@@ -183,7 +190,7 @@ def aggregate(
         _say_groups(result, members)
     if report is not None:  # before stdout, which may be a pipe that is closed early
         with progress_bar("report"):
-            _write_page(report, result, fitted, files, seed, title, level, made)
+            _write_page(report, result, fitted, files, seed, title, level, made, about)
         say(f"report: {report}")
     known = _notes(fitted)  # reported when the files were read
     for note in result.notes:
@@ -438,20 +445,24 @@ def _write_page(
     title: str,
     level: float,
     certificate: Mapping[str, Any] | None,
+    about: Path | None,
 ) -> None:
     """Write the page about the result, which says from what files, by what command, with what seed and when."""
+    from placet.io import read_item_columns
+    from placet.io.tables.item_tables import period_of
     from placet.report import Origin, write_consensus_page, write_slices_page
     from placet.report.document import now
 
     names = [file.name for file in files]
-    heading = title or "Consensus of " + ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-    typed = shlex.join(["placet", *sys.argv[1:]]) if sys.argv[1:2] == ["aggregate"] else ""
-    origin = Origin(files=tuple(names), command=typed, seed=seed, date=now())
+    typed = shlex.join(["placet", *sys.argv[1:]]) if sys.argv[1:2] in (["aggregate"], ["rank"]) else ""
+    period = period_of(list(files) if len(files) > 1 else files[0])
+    origin = Origin(files=tuple(names), command=typed, seed=seed, date=now(), period=period)
+    columns = None if about is None else read_item_columns(about)
     if isinstance(data, Mapping) and not hasattr(data, "describe"):
-        write_slices_page(report, result, title=heading, level=level, origin=origin)
+        write_slices_page(report, result, title=title, level=level, origin=origin, about=columns)
     else:
-        given: dict[str, Any] = {"title": heading, "level": level, "origin": origin, "certificate": certificate}
-        write_consensus_page(report, result, data, **given)
+        given: dict[str, Any] = {"title": title, "level": level, "origin": origin, "certificate": certificate}
+        write_consensus_page(report, result, data, about=columns, **given)
 
 
 def _deliver(result: Any, out: Path | None, as_json: bool, level: float, data: Any, show: Any) -> None:

@@ -18,6 +18,7 @@ from placet.io.sparse.xmc import MultiLabel, read_label_scores, read_xmc, write_
 from placet.io.surveys.best_worst import read_best_worst, write_best_worst
 from placet.io.surveys.qualtrics import read_qualtrics
 from placet.io.surveys.surveyjs import read_surveyjs
+from placet.io.tables.item_tables import read_item_columns
 from placet.io.text import DataWarning
 from placet.io.trec import Qrels, read_qrels, read_trec_run, write_qrels, write_trec_run
 
@@ -38,6 +39,7 @@ __all__ = [
     "read_clicks",
     "read_features",
     "read_files",
+    "read_item_columns",
     "read_judged",
     "read_label_scores",
     "read_letor",

@@ -42,7 +42,6 @@ class AuditTable(Figure):
 
     template = f"{TEMPLATES}/audit.html"
     questions: Sequence[tuple[str, Sequence[tuple[str, Sentence]]]]
-    n_findings: int
     columns: Sequence[TableColumn] = (
         TableColumn("question", "", "question"),
         TableColumn("answer", "", "answer"),
@@ -59,7 +58,8 @@ def audit_one(c: Consensus, data: object) -> list[PageBlock]:
         return []
     found = audit(data, c, rivals=0).findings
     model = method.kind == "model"  # that its scores do not tie says nothing on whether items can be told apart
-    return [audit_table([one for one in found if not (model and one.check == "universality")], c.items)]
+    said = ("ranking", "universality") if model else ()  # the first sentence of the page says who leads
+    return [audit_table([one for one in found if one.check not in said], c.items)]
 
 
 def audit_many(shown: Mapping[Hashable, Consensus], data: Rankings) -> list[PageBlock]:
@@ -85,4 +85,4 @@ def audit_table(findings: Sequence[Finding], names: Sequence[object]) -> AuditTa
     questions = [
         (QUESTIONS.get(check) or capitalize(check), [answer for _, answer in group]) for check, group in grouped
     ]
-    return AuditTable(questions=questions, n_findings=len(findings))
+    return AuditTable(questions=questions)

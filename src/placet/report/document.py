@@ -16,7 +16,8 @@ import placet
 from placet.io.files import writing
 from placet.io.output.markup import render
 from placet.io.tables.tables import write_table
-from placet.report.figures import TEMPLATES, Facts, Lead, Sections
+from placet.report.figures import TEMPLATES, Facts, Lead, PageBlock, Sections
+from placet.report.owner_columns import slug
 
 STATIC = Path(__file__).parent / "static"
 TYPES = {"csv": "text/csv", "json": "application/json"}
@@ -24,7 +25,7 @@ TYPES = {"csv": "text/csv", "json": "application/json"}
 
 @dataclass(frozen=True)
 class Origin:
-    """Provenance of a page: the files read, the command, the seed, and the date (UTC).
+    """Provenance of a page: the files read, the command, the seed, the date (UTC), and the days of the data.
 
     >>> Origin(files=("votes.csv",), seed=0).facts()
     [('file', 'votes.csv'), ('seed', '0')]
@@ -34,6 +35,7 @@ class Origin:
     command: str = ""
     seed: int | None = None
     date: str = ""
+    period: tuple[str, str] | None = None
 
     def facts(self) -> list[tuple[str, object]]:
         """The known facts, as rows of a table."""
@@ -68,9 +70,11 @@ def _own_parts() -> dict[str, str]:
     of_style, of_script = (b64encode(sha256(text.encode()).digest()).decode() for text in (style, script))
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; "
-        f"style-src-attr 'unsafe-inline'; style-src-elem 'sha256-{of_style}'; script-src 'sha256-{of_script}'"
+        f"style-src-attr 'unsafe-inline'; style-src-elem 'sha256-{of_style}'; script-src 'sha256-{of_script}'; "
+        "img-src data:"
     )
-    return {"style": style, "script": script, "policy": policy}
+    icon = b64encode((STATIC / "icon.svg").read_bytes()).decode()
+    return {"style": style, "script": script, "policy": policy, "icon": icon}
 
 
 def document(
@@ -80,8 +84,12 @@ def document(
     origin: Origin | None,
     about: Mapping[str, object],
     frame: Any,
+    log: Sequence[PageBlock] = (),
 ) -> str:
-    """HTML of the page; the Polars ``frame`` can be downloaded from it, with the metadata ``about``."""
+    """HTML of the page; the Polars ``frame`` can be downloaded from it, with the metadata ``about``.
+
+    ``log`` stands below the facts of "How it was made".
+    """
     facts = origin.facts() if origin is not None else []
     made = Facts(facts=[*facts, ("made by", f"Placet {placet.__version__}")], code=("command",))
     files = _data_files(frame, {"title": title, **about, **dict(facts)})
@@ -91,7 +99,12 @@ def document(
         date="" if origin is None else origin.date,
         lead=lead,
         files=[(name, TYPES[name.rpartition(".")[2]], b64encode(content).decode()) for name, content in files.items()],
-        sections=[*sections, ("How it was made", [made])],
+        summary="".join((*lead.strong, *lead.rest)),
+        sections=[
+            (f"section-{slug(heading)}", heading, blocks)
+            for heading, blocks in [*sections, ("How it was made", [made, *log])]
+            if blocks
+        ],
         **_own_parts(),
     )
 

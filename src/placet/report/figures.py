@@ -4,12 +4,13 @@ import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 from placet.io.output.numbers import percents
+from placet.report.ticks import round_numbers
 
 TEMPLATES = "report/templates"
 
@@ -19,13 +20,14 @@ Sentence = tuple[str, ...]
 
 class TableColumn(NamedTuple):
     """A column: its heading, how the script sorts it ("text", "up" or "down" initially, "" not at all), its CSS class,
-    its fixed width in digits (0: share the remaining width), and in place of a heading the two ends of its scale."""
+    its fixed width in digits (0: share the remaining width), and in place of a heading the ticks of its scale: places
+    in percent, and texts."""
 
     head: str
     sort: str = ""
     style: str = ""
     width: float = 0
-    ends: tuple[str, str] | None = None
+    ticks: Sequence[tuple[float, str]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,8 @@ class Notes(Figure):
 
 @dataclass(frozen=True, kw_only=True)
 class Wins(Figure):
-    """A square of cells, each a text, the side that wins more often ("up": the row), and by how much (0 to 1)."""
+    """A square of cells, each a text, the side that wins more often ("up": the row), and by how much (0 to 1); columns
+    are headed by the numbers of the rows."""
 
     template = f"{TEMPLATES}/wins.html"
     label: str
@@ -92,11 +95,12 @@ class Wins(Figure):
 
 @dataclass(frozen=True, kw_only=True)
 class RankStrips(Figure):
-    """Name, most probable rank, its probability, and (rank, depth of color, probability) of each possible rank."""
+    """Name, range of ranks in words, its best and worst rank, the most probable rank, its probability, and (rank, depth
+    of color, probability) of each possible rank."""
 
     template = f"{TEMPLATES}/rank_strips.html"
     columns: Sequence[TableColumn]
-    rows: Sequence[tuple[Hashable, int, str, Sequence[tuple[int, str, str]]]]
+    rows: Sequence[tuple[Any, ...]]
     n_ranks: int
 
 
@@ -127,31 +131,43 @@ def sentences(texts: Iterable[str], names: Iterable[object]) -> list[Sentence]:
     return [tuple(re.split(f"({pattern})", text)) for text in texts]
 
 
-def wins(names: Sequence[Hashable], probability: Floats, label: str, left_out: str) -> Wins:
-    """Probabilities that the row beats the column, in percent."""
+def span_text(best: int, worst: int) -> str:
+    """A range of ranks.
+
+    >>> span_text(2, 2), span_text(1, 3)
+    ('2', '1–3')
+    """
+    return str(best) if best == worst else f"{best}–{worst}"
+
+
+def wins(names: Sequence[Hashable], probability: Floats, left_out: str) -> Wins:
+    """Probabilities that the row beats the column, in percent; if they leave room, the caption says that it is ties."""
     total = probability + probability.T
+    label = "In how many of 100 votes the row beats the column, whose item has that number"
+    if (total[~np.eye(len(total), dtype=bool)] < 0.999).any():
+        label += "; the rest are ties"
     lead = np.divide(probability - probability.T, total, out=np.zeros_like(total), where=total > 0)
     rows = []
     for k, (chances, leads) in enumerate(zip(probability.tolist(), lead.tolist())):
         texts = ["<1" if 0 < p < 0.005 else ">99" if 0.995 <= p < 1 else f"{100 * p:.0f}" for p in chances]
         texts[k] = ""
         rows.append([(text, "up" if by >= 0 else "down", f"{abs(by):.2f}") for text, by in zip(texts, leads)])
-    return Wins(label=label, names=names, rows=rows, left_out=left_out)
+    return Wins(label=f"{label}.", names=names, rows=rows, left_out=left_out)
 
 
-def rank_strips(names: Sequence[Hashable], probability: Floats) -> RankStrips:
-    """The probabilities of ranks; ranks of less than 0.5% are left out."""
+def rank_strips(names: Sequence[Hashable], probability: Floats, best: Ints, worst: Ints) -> RankStrips:
+    """The probabilities of ranks (those below 0.5% are left out), and the range from ``best`` to ``worst``."""
     rows = []
-    for name, row in zip(names, probability.tolist()):
+    for name, row, low, high in zip(names, probability.tolist(), best.tolist(), worst.tolist()):
         texts = percents(row)
         marks = [(k + 1, f"{p:.3f}", text) for k, (p, text) in enumerate(zip(row, texts)) if p >= 0.005]
         likely = row.index(max(row))
-        rows.append((name, likely + 1, texts[likely], marks))
+        rows.append((name, span_text(low, high), low, high, likely + 1, texts[likely], marks))
     n_ranks = probability.shape[1]
+    shown = sorted({1, n_ranks} | {int(k) for k in round_numbers(1, n_ranks) if k == int(k) and 1 < k < 0.95 * n_ranks})
     columns = [
         TableColumn("item", "text"),
-        TableColumn("", "", "plot", ends=("rank 1", str(n_ranks))),
-        TableColumn("most probable", "up", "num"),
-        TableColumn("probability", "down", "num"),
+        TableColumn("", "", "plot", ticks=[(round(100 * (k - 0.5) / n_ranks, 2), str(k)) for k in shown]),
+        TableColumn("could be", "up", "rank"),
     ]
     return RankStrips(columns=columns, rows=rows, n_ranks=n_ranks)

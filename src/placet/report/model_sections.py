@@ -1,24 +1,14 @@
-"""Sections of the page on model components other than items: score histories, controls, raters."""
+"""Sections of the page on model components other than items: controls, raters, sources, tasks."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-
-from placet.aggregate import Consensus
 from placet.aggregate.result.learned.control_effects import Controls
-from placet.aggregate.result.learned.history import History
 from placet.aggregate.result.learned.rater_parameters import Raters
 from placet.aggregate.result.learned.source_parameters import SourceParameters
 from placet.aggregate.result.learned.task_responses import TaskResponses
-from placet.io.output.numbers import decimals_of, each_with_decimals, number, with_error
-from placet.report.figures import TEMPLATES, Figure, PageBlock, TableColumn, TableFigure
+from placet.io.output.numbers import number, with_error
+from placet.report.figures import PageBlock, TableColumn, TableFigure
 
 MOST_RATERS = 5000
 MOST_DEVIATIONS = 20
-MOST_LINES, POINTS_OF_A_LINE = 8, 80
-HUES = (210, 20, 140, 280, 45, 330, 180, 100)
 
 
 def controls_blocks(found: Controls) -> list[PageBlock]:
@@ -104,73 +94,3 @@ def tasks_blocks(found: TaskResponses) -> list[PageBlock]:
         columns += [TableColumn(head, "down", "num"), TableColumn("±", "", "num soft")]
     columns += [TableColumn("information", "down", "num")]
     return [words, TableFigure(label="The tasks", columns=columns, rows=rows)]
-
-
-class HistoryLine(NamedTuple):
-    """A line of a chart: the item, its color, and the points of the line and of the band around it."""
-
-    name: str
-    color: str
-    middle: str
-    band: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class HistoryChart(Figure):
-    """Lines in a chart of 800 x 320, and the places of the labels of its axes."""
-
-    template = f"{TEMPLATES}/history.html"
-    lines: Sequence[HistoryLine]
-    times: Sequence[tuple[int, str]]
-    values: Sequence[tuple[int, str]]
-
-
-def history_blocks(c: Consensus, history: History) -> list[PageBlock]:
-    """Line chart of the best items' scores over time; empty if the scores are constant."""
-    chart = history_chart(c, history)
-    if chart is None:
-        return []
-    return [f"The best {len(chart.lines)} items of today, with bands of two standard errors.", chart]
-
-
-def history_chart(c: Consensus, history: History) -> HistoryChart | None:
-    """The best items' scores, with bands of two standard errors, from when an item was first compared."""
-    if len(history.step) < 2 or history.step.min() == history.step.max():
-        return None
-    ranked = [history.number[c.items[k]] for k in c.order]
-    best = [k for k in ranked if history.offsets[k] < history.offsets[k + 1]][:MOST_LINES]
-    low, high = float(history.step.min()), float(history.step.max())
-    at = np.linspace(low, high, POINTS_OF_A_LINE)
-    found = [history.at_step(float(tau)) for tau in at]
-    score = np.array([values for values, _ in found])[:, best]
-    error = np.array([errors for _, errors in found])[:, best]
-    first = np.array([history.step[history.offsets[k]] for k in best], np.float64)
-    seen = at[:, None] >= first - (high - low) / POINTS_OF_A_LINE
-    bottom, top = float((score - 2 * error)[seen].min()), float((score + 2 * error)[seen].max())
-    x = 60 + 700 * (at - low) / (high - low)
-    y = lambda values: 290 - 270 * (values - bottom) / ((top - bottom) or 1.0)  # noqa: E731
-    lines = []
-    for n, k in enumerate(best):
-        rows = seen[:, n]
-        middle, spread, across = score[rows, n], 2 * error[rows, n], x[rows]
-        around = [*zip(across, y(middle + spread)), *zip(across[::-1], y(middle - spread)[::-1])]
-        color = f"hsl({HUES[n % len(HUES)]},60%,45%)"
-        lines.append(HistoryLine(str(history.items[k]), color, _points(zip(across, y(middle))), _points(around)))
-    ticks = np.linspace(bottom, top, 5)
-    texts = each_with_decimals(ticks.tolist(), [decimals_of(ticks.tolist(), 3)] * len(ticks))
-    values = list(zip(np.round(y(ticks)).astype(int).tolist(), texts))
-    return HistoryChart(lines=lines, times=_times(history, low, high), values=values)
-
-
-def _times(history: History, low: float, high: float) -> list[tuple[int, str]]:
-    """Places and texts of six points in time."""
-    found = []
-    for tau in np.linspace(low, high, 6):
-        when = history.steps.start(round(float(tau)))
-        text = str(np.datetime_as_string(when, unit="D"))[:7] if history.steps.dates else number(float(when))
-        found.append((round(60 + 700 * (tau - low) / (high - low)), text))
-    return found
-
-
-def _points(pairs: Iterable[tuple[float, float]]) -> str:
-    return " ".join(f"{a:.1f},{b:.1f}" for a, b in pairs)

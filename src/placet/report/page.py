@@ -1,45 +1,43 @@
 """The page: the question, the answer, its uncertainty, and the data it rests on."""
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from placet.aggregate import Consensus, ConsensusSet, Groups
 from placet.aggregate.method_table import record_of
 from placet.aggregate.result.election_record import ELIMINATED
-from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data import Comparisons, Rankings, Scores, Sources
-from placet.data.arrays import Ints
-from placet.io.output.numbers import aligned_numbers, counts, decimals_of, number, percent
+from placet.io.output.numbers import aligned_numbers, counts, decimals_of, number
 from placet.report.audit_section import audit_many, audit_one
-from placet.report.data_words import amount, data_facts
+from placet.report.data_words import data_facts, evidence
 from placet.report.document import Origin, document, write_page
 from placet.report.figures import (
     Cell,
     Facts,
     Lead,
-    Notes,
     PageBlock,
     Sections,
-    Sentence,
     TableColumn,
     TableFigure,
     best_of,
-    listed,
     rank_strips,
-    sentences,
     wins,
 )
 from placet.report.groups_section import groups_blocks, groups_lead
-from placet.report.model_sections import controls_blocks, history_blocks, raters_blocks, sources_blocks, tasks_blocks
+from placet.report.history_chart import history_blocks
+from placet.report.model_sections import controls_blocks, raters_blocks, sources_blocks, tasks_blocks
+from placet.report.notes_section import log_blocks, notes_blocks
+from placet.report.owner_columns import OwnerColumns, owner_columns
+from placet.report.page_lead import first_of, lead_of
 from placet.report.proof_section import check_blocks, fragility_blocks
 from placet.report.ranking_table import ranking_blocks
 
 MOST_LISTED = 20_000
 MOST_ROWS = 200
-MOST_CELLS = 40
+MOST_COUNTED = 40
+MOST_CELLS = 20
 MOST_INSTANCES = 30
-MOST_NAMED = 5
 MOST_OF_AN_INSTANCE = 20
 
 ReportedData = Rankings | Comparisons | Scores | Sources
@@ -49,14 +47,15 @@ def consensus_page(
     consensus: Consensus | ConsensusSet,
     data: ReportedData,
     *,
-    title: str = "Consensus",
+    title: str = "",
     level: float = 0.95,
     origin: Origin | None = None,
     certificate: Mapping[str, Any] | None = None,
+    about: Mapping[str, Mapping[str, str]] | None = None,
 ) -> str:
     """HTML of one self-contained page.
 
-    It lists all items (at most 20,000), with search and sort if scripts run, compares the best 40, and says what it
+    It lists all items (at most 20,000), with search and sort if scripts run, compares the best 20, and says what it
     omits.  For a `ConsensusSet` it names the winner of every instance, and lists the best 20 items of 30 instances and
     audits these.  All items of all instances can be downloaded from it in full precision.
 
@@ -64,25 +63,46 @@ def consensus_page(
     ----------
     consensus : the result
     data : the data it was computed from
-    title : the heading
+    title : the heading; by default "Ranking of 12 items"
     level : confidence level of intervals
     origin : files, command, seed and date to state on the page, if given
     certificate : of the result (`Consensus.certificate`), for the page to carry, with how to check it
+    about : columns of yours to show beside the items: item -> column -> text (`placet.io.read_item_columns`); names of
+        items link to the first column with web addresses
+
+    Returns
+    -------
+    str
+        The page.
+
+    >>> import placet
+    >>> votes = placet.Comparisons.from_battles(["ant", "ant"], ["bee", "cat"], ["a", "b"])
+    >>> page = consensus_page(placet.consensus(votes), votes, about={"ant": {"kind": "insect"}})
+    >>> "Ranking of 3 items" in page, "insect" in page
+    (True, True)
     """
     described = data.describe()
+    period = None if origin is None else origin.period
+    items = (
+        list(consensus.items) if isinstance(consensus, Consensus) else [i for c in consensus.values() for i in c.items]
+    )
+    owner = owner_columns(about, items)
+    title = title or (f"Ranking of {len(items):,} items" if isinstance(consensus, Consensus) else "Rankings")
     if isinstance(consensus, Groups):
-        lead, sections = groups_lead(consensus), _of_groups(consensus, level)
+        lead, sections = groups_lead(consensus), _of_groups(consensus, level, owner)
     elif isinstance(consensus, ConsensusSet):
         if not isinstance(data, Rankings):
             raise TypeError("the data of a ConsensusSet are Rankings")
-        lead, sections = _instances_lead(consensus), _of_instances(consensus, data, level)
+        lead, sections = _instances_lead(consensus), _of_instances(consensus, data, level, owner)
     else:
-        lead, sections = _lead(consensus, amount(described), level), _of_one(consensus, data, level)
+        lead = lead_of(consensus, evidence(described, period), level)
+        sections = _of_one(consensus, data, level, owner)
     sections += [("Method", _method(consensus)), ("Data", [Facts(facts=data_facts(described))])]
     sections.append(("Check this page", check_blocks(certificate)))
-    about = {"method": consensus.method, "params": dict(consensus.params), "level": level}
-    about["notes"] = list(consensus.notes)
-    return document(title, lead, sections, origin, about, consensus.to_frame(level))
+    known = {"method": consensus.method, "params": dict(consensus.params), "level": level}
+    known["notes"] = list(consensus.notes)
+    log = log_blocks(consensus.notes, items)
+    return document(title, lead, sections, origin, known, consensus.to_frame(level), log)
 
 
 def write_consensus_page(
@@ -92,12 +112,13 @@ def write_consensus_page(
     write_page(path, consensus_page(consensus, data, **options))
 
 
-def _of_one(c: Consensus, data: ReportedData, level: float) -> Sections:
+def _of_one(c: Consensus, data: ReportedData, level: float, owner: OwnerColumns) -> Sections:
     """The ranking, what the data leave open, what else the model found, and the audit."""
     return [
-        ("Ranking", ranking_blocks(c, level, MOST_LISTED)),
+        ("Ranking", ranking_blocks(c, level, MOST_LISTED, owner=owner)),
+        ("What to know", notes_blocks(c.notes, c.items)),
         ("Who beats whom", _wins(c)),
-        ("How sure the ranks are", _ranks(c)),
+        ("How sure the ranks are", _ranks(c, level)),
         ("Scores over time", [] if c.timeline is None else history_blocks(c, c.timeline)),
         ("The sources", [] if c.sources is None else sources_blocks(c.sources)),
         ("The tasks", [] if c.responses is None else tasks_blocks(c.responses)),
@@ -105,33 +126,38 @@ def _of_one(c: Consensus, data: ReportedData, level: float) -> Sections:
         ("The voters", _agents(c)),
         ("The count", _count(c)),
         ("How few votes decide it", fragility_blocks(c)),
-        ("What to know", _notes(c.notes, c.items)),
         ("Audit", audit_one(c, data)),
     ]
 
 
-def _of_groups(found: Groups, level: float) -> Sections:
+def _of_groups(found: Groups, level: float, owner: OwnerColumns) -> Sections:
     """The groups of voters, then the ranking of each."""
     shown = list(found.items())[:MOST_INSTANCES]
     return [
         ("Groups of voters", groups_blocks(found)),
-        ("What to know", _notes(found.notes)),
-        *((f"Group {g}", ranking_blocks(c, level, MOST_OF_AN_INSTANCE, f"Group {g}")) for g, c in shown),
+        ("What to know", notes_blocks(found.notes)),
+        *(
+            (f"Group {g}", ranking_blocks(c, level, MOST_OF_AN_INSTANCE, f"Group {g}", f"group {g}", owner))
+            for g, c in shown
+        ),
     ]
 
 
-def _of_instances(found: ConsensusSet, data: Rankings, level: float) -> Sections:
+def _of_instances(found: ConsensusSet, data: Rankings, level: float, owner: OwnerColumns) -> Sections:
     """The winner of each instance, then the rankings of the first ones."""
     shown = dict(list(found.items())[:MOST_INSTANCES])
     more = f"{MOST_INSTANCES} of {len(found):,} instances are shown; the data to download hold all."
     return [
         ("Instances", [_winners(found)]),
         ("The voters", next((_agents(c) for c in shown.values()), [])),
-        ("What to know", _notes(found.notes)),
+        ("What to know", notes_blocks(found.notes)),
         ("Audit", audit_many(shown, data)),
         *(
-            (f"Instance {name}", ranking_blocks(c, level, MOST_OF_AN_INSTANCE, f"Instance {name}"))
-            for name, c in shown.items()
+            (
+                f"Instance {name}",
+                ranking_blocks(c, level, MOST_OF_AN_INSTANCE, f"Instance {name}", f"{k + 1} {name}", owner),
+            )
+            for k, (name, c) in enumerate(shown.items())
         ),
         ("More instances", [more] if len(found) > MOST_INSTANCES else []),
     ]
@@ -144,41 +170,10 @@ def _instances_lead(found: ConsensusSet) -> Lead:
 
 def _winners(found: ConsensusSet) -> TableFigure:
     """The item that comes first in each instance."""
-    rows = [(str(name), f"{len(c.items):,}", _first(c)[0]) for name, c in list(found.items())[:MOST_LISTED]]
+    rows = [(str(name), f"{len(c.items):,}", first_of(c)[0]) for name, c in list(found.items())[:MOST_LISTED]]
     columns = [TableColumn("instance", "text"), TableColumn("items", "down", "num"), TableColumn("first", "text")]
     cut = f"{MOST_LISTED:,} of {len(found):,} instances are listed." if len(found) > MOST_LISTED else ""
     return TableFigure(label="Instances", columns=columns, rows=rows, left_out=cut)
-
-
-def _first(c: Consensus) -> tuple[Sentence, bool]:
-    """The item that comes first, or those tied for first place, and whether there is a tie."""
-    first = c.order[c.ranks[c.order] == 1] if len(c.items) else []
-    return _names(c, first), len(first) > 1
-
-
-def _names(c: Consensus, chosen: Sequence[int] | Ints) -> Sentence:
-    """The names of items, at most five of them."""
-    if not len(chosen):
-        return ("nothing",)
-    return listed([c.items[k] for k in chosen[:MOST_NAMED]], more=max(len(chosen) - MOST_NAMED, 0))
-
-
-def _lead(c: Consensus, evidence: str, level: float) -> Lead:
-    """What comes first, from how many data; where the data leave open which item is best, all that may be."""
-    n_items = len(c.items)
-    items = f"{n_items:,} item" if n_items == 1 else f"{n_items:,} items"
-    if c.stderr is not None and 2 <= n_items <= MOST_PAIRED:
-        leaders = c.order[c.tier_numbers(level)[c.order] == 1]
-        if len(leaders) > 1:
-            lead = f" lead among {items};" if len(leaders) < n_items else ":"
-            do = "does" if evidence.startswith("1 ") else "do"
-            return Lead(_names(c, leaders), (f"{lead} {evidence} {do} not tell which of them is best.",))
-    best, tied = _first(c)
-    verb = "tie for the first place" if tied else "comes first"
-    sure = ""
-    if c.stderr is not None and n_items > 1 and not tied:
-        sure = f" With probability {percent(c.top_k_probability(1)[c.order[0]], sampled=True)} it is truly first."
-    return Lead(best, (f" {verb} among {items}, from {evidence}.{sure}",))
 
 
 def _wins(c: Consensus) -> list[PageBlock]:
@@ -186,15 +181,19 @@ def _wins(c: Consensus) -> list[PageBlock]:
         return []
     chosen = c.order[:MOST_CELLS]
     matrix = c.win_between(chosen[:, None], chosen)
-    label = "Probability, in percent, that the row beats the column in one comparison"
-    return [wins([c.items[k] for k in chosen], matrix, label, best_of(len(c.items), MOST_CELLS))]
+    return [wins([c.items[k] for k in chosen], matrix, best_of(len(c.items), MOST_CELLS))]
 
 
-def _ranks(c: Consensus) -> list[PageBlock]:
+def _ranks(c: Consensus, level: float) -> list[PageBlock]:
     if c.stderr is None or not 2 <= len(c.items) <= MOST_ROWS:
         return []
-    words = "The darker a rank, the more probable; ranks of less than 0.5% are left out."
-    return [words, rank_strips([c.items[k] for k in c.order], c.rank_probabilities()[c.order])]
+    words = (
+        "The darker a rank, the more probable it is for this item on its own; ranks of less than 0.5% are left out. "
+        f"The outline is “could be”, as in the ranking: it holds for all items together ({level:.0%}), and so is wider."
+    )
+    best, worst = c.rank_interval(level)
+    names = [c.items[k] for k in c.order]
+    return [words, rank_strips(names, c.rank_probabilities()[c.order], best[c.order], worst[c.order])]
 
 
 def _agents(c: Consensus) -> list[PageBlock]:
@@ -216,10 +215,6 @@ def _agents(c: Consensus) -> list[PageBlock]:
     ]
 
 
-def _notes(notes: Sequence[str], names: Sequence[Hashable] = ()) -> list[PageBlock]:
-    return [Notes(notes=sentences(notes, names))] if notes else []
-
-
 def _count(c: Consensus) -> list[PageBlock]:
     """The rounds of a count: a row per item, a column per round, up to the round in which the item is eliminated."""
     record = c.record
@@ -228,7 +223,7 @@ def _count(c: Consensus) -> list[PageBlock]:
     rounds = record.counts[0]
     action = {i: step.actions[i] for step in rounds for i in step.actions}
     rows: list[list[Cell]] = []
-    for i in c.order[:MOST_CELLS].tolist():
+    for i in c.order[:MOST_COUNTED].tolist():
         out = next((k for k, step in enumerate(rounds) if step.status[i] == ELIMINATED), len(rounds))
         votes = counts([float(step.votes[i]) for step in rounds[: out + 1]])
         rows.append([str(c.items[i]), *votes, *[""] * (len(rounds) - len(votes)), str(action.get(i, ""))])
@@ -237,7 +232,7 @@ def _count(c: Consensus) -> list[PageBlock]:
     words += ["Votes at the start of each round, and what happened last to an item."]
     words += [f"The first of {record.ways} ways of breaking ties."] if record.ways > 1 else []
     heads = [TableColumn(f"round {k + 1}", "", "num") for k in range(len(rounds))]
-    columns, cut = [TableColumn("item"), *heads, TableColumn("end")], best_of(len(c.items), MOST_CELLS)
+    columns, cut = [TableColumn("item"), *heads, TableColumn("end")], best_of(len(c.items), MOST_COUNTED)
     return [" ".join(words), TableFigure(label="The count", columns=columns, rows=rows, left_out=cut)]
 
 

@@ -10,7 +10,9 @@ from placet.aggregate import Consensus
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data.arrays import Floats, Ints
 from placet.io.output.numbers import aligned_numbers, counts, decimals_for, decimals_of, each_with_decimals
-from placet.report.figures import TEMPLATES, Figure, PageBlock, TableColumn, best_of
+from placet.report.figures import TEMPLATES, Figure, PageBlock, TableColumn, best_of, span_text
+from placet.report.owner_columns import NO_COLUMNS, OwnerColumns, anchors
+from placet.report.ticks import round_numbers
 
 TIER_WORDS = "Items in the same tier cannot be told apart; some neighbors in different tiers cannot, either."
 
@@ -34,18 +36,25 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RankingTable(Figure):
-    """Rows of rank, rank interval, tier, whether a tier starts, name, start and width of the bar, place of the score,
-    score, its interval, and support; None for what the method does not provide."""
+    """Rows of the anchor, rank, rank interval, tier, whether a tier starts, name, start and width of the bar, place of
+    the score, score, its interval, support (None for what the method does not provide), link and texts of the owner;
+    ``grid``: places of vertical lines, in percent."""
 
     template = f"{TEMPLATES}/ranking.html"
     label: str
     columns: Sequence[TableColumn]
     rows: Sequence[tuple[Any, ...]]
     last: float
+    grid: Sequence[float] = ()
 
 
-def ranking_blocks(c: Consensus, level: float, most: int, label: str = "Ranking") -> list[PageBlock]:
-    """The best ``most`` items, below the words that explain the table; empty without items."""
+def ranking_blocks(
+    c: Consensus, level: float, most: int, label: str = "Ranking", part: str = "", owner: OwnerColumns = NO_COLUMNS
+) -> list[PageBlock]:
+    """The best ``most`` items, below the words that explain the table; empty without items.
+
+    ``part`` names one of several rankings of a page, so that anchors of rows differ.
+    """
     if not len(c.items):
         return []
     rows = _standing(c, level, most)
@@ -63,7 +72,7 @@ def ranking_blocks(c: Consensus, level: float, most: int, label: str = "Ranking"
         if (rows.low < ends[0]).any() or (rows.high > ends[1]).any():
             words.append("Bars that end at the edge of the chart extend beyond it.")
     words += ["Support: votes or ballots that include the item."] if rows.support is not None else []
-    return [" ".join(words), _table(rows, ends, label, level, best_of(len(c.items), most))]
+    return [" ".join(words), _table(rows, ends, label, level, best_of(len(c.items), most), part, owner)]
 
 
 def _repeats_ranks(c: Consensus) -> bool:
@@ -95,7 +104,15 @@ def _axis(rows: Standing) -> tuple[float, float]:
     return (left, right) if left < right else (left - 1.0, right + 1.0)
 
 
-def _table(rows: Standing, ends: tuple[float, float], label: str, level: float, left_out: str) -> RankingTable:
+def _table(
+    rows: Standing,
+    ends: tuple[float, float],
+    label: str,
+    level: float,
+    left_out: str,
+    part: str,
+    owner: OwnerColumns,
+) -> RankingTable:
     """Texts and places of all cells; a column is as wide as its longest text."""
     values = rows.scores.tolist()
     decimals = [decimals_of(values)] * len(values) if rows.stderr is None else decimals_for(rows.stderr.tolist())
@@ -103,21 +120,21 @@ def _table(rows: Standing, ends: tuple[float, float], label: str, level: float, 
     spans = tiers = starts = start = width = at = scores = between = support = absent
     columns = [TableColumn("rank", "up", "num place", max(4, 1.2 * len(str(rows.ranks.max()))))]
     if rows.best is not None and rows.worst is not None:
-        spans = [str(a) if a == b else f"{a}–{b}" for a, b in zip(rows.best.tolist(), rows.worst.tolist())]
+        spans = list(map(span_text, rows.best.tolist(), rows.worst.tolist()))
         columns.append(TableColumn("could be", "up", "span", 0.95 * max(8, *map(len, spans))))
     if rows.tier is not None:
         tiers = rows.tier.tolist()
         starts = [k == 0 or tiers[k - 1] != tier for k, tier in enumerate(tiers)]
         columns.append(TableColumn("tier", "up", "num tier", 3.5))
     columns.append(TableColumn("item", "text", "name"))
-    last = float(len("score"))
+    last, grid = float(len("score")), list[tuple[float, str]]()
     if rows.scored:
         start, width, at = _bars(rows, ends)
-        left, right = each_with_decimals(ends, [decimals_of(ends, 3)] * 2)
+        grid = _grid(ends)
         scores = aligned_numbers(values, decimals)
         widest = max(map(len, scores))
         last = float(max(last, widest))
-        columns.append(TableColumn("", "", "plot", ends=(left, right)))
+        columns.append(TableColumn("", "", "plot", ticks=grid))
         columns.append(TableColumn("score", "down", "num score", 1.2 * widest))
     if rows.low is not None and rows.high is not None:
         pairs = zip(each_with_decimals(rows.low.tolist(), decimals), each_with_decimals(rows.high.tolist(), decimals))
@@ -128,8 +145,23 @@ def _table(rows: Standing, ends: tuple[float, float], label: str, level: float, 
         longest = max(map(len, support))
         columns.append(TableColumn("support", "down", "num support", max(8, 1.2 * longest)))
         last = max(last, 0.9 * max(len("support"), longest))
-    shown = zip(rows.ranks.tolist(), spans, tiers, starts, rows.names, start, width, at, scores, between, support)
-    return RankingTable(label=label, columns=columns, rows=list(shown), last=last + 1, left_out=left_out)
+    ids, own = anchors(rows.names, part), [owner.of(name) for name in rows.names]
+    for k, head in enumerate(owner.heads):
+        columns.append(
+            TableColumn(head, "text", "owner", min(max(map(len, (head, *(cells.texts[k] for cells in own)))), 18))
+        )
+    shown = zip(
+        ids, rows.ranks.tolist(), spans, tiers, starts, rows.names, start, width, at, scores, between, support, own
+    )
+    lines = [place for place, _ in grid]
+    return RankingTable(label=label, columns=columns, rows=list(shown), last=last + 1, grid=lines, left_out=left_out)
+
+
+def _grid(ends: tuple[float, float]) -> list[tuple[float, str]]:
+    """Places, in percent of the chart, and texts of round numbers."""
+    ticks = round_numbers(*ends)
+    texts = each_with_decimals(ticks, [decimals_of(ticks, 3)] * len(ticks))
+    return [(round(100 * (tick - ends[0]) / (ends[1] - ends[0]), 2), text) for tick, text in zip(ticks, texts)]
 
 
 def _bars(rows: Standing, ends: tuple[float, float]) -> tuple[list[Any], list[Any], list[float]]:

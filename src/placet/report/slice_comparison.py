@@ -1,7 +1,8 @@
 """The page that compares slices: every item's rank in each, and where they differ beyond chance."""
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from placet.aggregate import Consensus, ConsensusSet
@@ -9,26 +10,68 @@ from placet.aggregate.method_table import record_of
 from placet.aggregate.result.slices import compare_slices
 from placet.io.output.numbers import number
 from placet.report.document import Origin, document, write_page
-from placet.report.figures import Cell, Lead, Notes, PageBlock, Sections, TableColumn, TableFigure
+from placet.report.figures import TEMPLATES, Cell, Figure, Lead, PageBlock, Sections, TableColumn, TableFigure
+from placet.report.notes_section import log_blocks, notes_blocks
+from placet.report.owner_columns import OwnerColumns, owner_columns, slug
+from placet.report.ranking_table import ranking_blocks
 
 MOST_ROWS = 5000
 MOST_SLICES = 30
+MOST_OF_A_SLICE = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switch(Figure):
+    """Rankings of which one is shown at a time: anchor, name and table of each."""
+
+    template = f"{TEMPLATES}/switch.html"
+    label: str
+    choices: Sequence[tuple[str, str, Figure]]
 
 
 def slices_page(
-    found: ConsensusSet, *, title: str = "Slices", level: float = 0.95, origin: Origin | None = None
+    found: ConsensusSet,
+    *,
+    title: str = "",
+    level: float = 0.95,
+    origin: Origin | None = None,
+    about: Mapping[str, Mapping[str, str]] | None = None,
 ) -> str:
-    """HTML of one self-contained page with at most 5,000 items and 30 slices; it says if any are omitted."""
+    """HTML of one self-contained page: the ranking of each slice, with a switch between them, and their comparison.
+
+    Parameters
+    ----------
+    found : the results, one per slice
+    title : the heading; by default "Rankings by language"
+    level : confidence level of intervals
+    origin : files, command, seed and date to state on the page, if given
+    about : columns of yours to show beside the items, as in `consensus_page`
+
+    Returns
+    -------
+    str
+        The page, with at most 5,000 items and 30 slices; it says if any are omitted.
+
+    >>> import placet
+    >>> votes = placet.Comparisons.from_battles(["ant", "ant"], ["bee", "bee"], ["a", "a"])
+    >>> page = slices_page(placet.consensus({"soil": votes, "air": votes}))
+    >>> "One board for each" in page or "ranks differently" in page
+    True
+    """
+    owner = owner_columns(about, [item for board in found.values() for item in board.items])
     frame = compare_slices(found, level)
-    heading = f"Ranks by {found.by}"
+    heading = "Ranks side by side"
     sections: Sections = [
+        (f"Ranking by {found.by}", _switch(found, level, owner)),
         (heading, _ranks(found, frame, level, heading)),
         ("Slices", [_slices(found)]),
-        ("What to know", [Notes(notes=[(note,) for note in found.notes])] if found.notes else []),
+        ("What to know", notes_blocks(found.notes)),
         ("Method", [words] if (words := record_of(found.method).words) else []),
     ]
-    about = {"method": found.method, "by": found.by, "level": level, "notes": list(found.notes)}
-    return document(title, _lead(found, frame, level), sections, origin, about, found.to_frame(level))
+    known = {"method": found.method, "by": found.by, "level": level, "notes": list(found.notes)}
+    lead, log = _lead(found, frame, level), log_blocks(found.notes)
+    title = title or f"Rankings by {found.by}"
+    return document(title, lead, sections, origin, known, found.to_frame(level), log)
 
 
 def write_slices_page(path: str | os.PathLike[str], found: ConsensusSet, **options: Any) -> None:
@@ -44,6 +87,17 @@ def _lead(found: ConsensusSet, frame: Any, level: float) -> Lead:
     who = f"{differ:,} of {len(frame):,} items rank" if differ else "No item ranks"
     start = f" differently between the {len(found):,} values of "
     return Lead((who,), (start, by, f" beyond chance ({level:.0%}, all items at once)."))
+
+
+def _switch(found: ConsensusSet, level: float, owner: OwnerColumns) -> list[PageBlock]:
+    """The rankings of the first slices; the words that explain them stand above, once."""
+    words, choices = "", []
+    for k, (name, board) in enumerate(list(found.items())[:MOST_SLICES]):
+        blocks = ranking_blocks(board, level, MOST_OF_A_SLICE, f"Ranking of {name}", f"{k + 1} {name}", owner)
+        if blocks and isinstance(blocks[1], Figure):
+            words = words or str(blocks[0])
+            choices.append((f"slice-{k + 1}-{slug(name)}", str(name), blocks[1]))
+    return [words, Switch(label=str(found.by), choices=choices)] if choices else []
 
 
 def _ranks(found: ConsensusSet, frame: Any, level: float, label: str) -> list[PageBlock]:

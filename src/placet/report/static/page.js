@@ -26,9 +26,12 @@ for (const table of document.querySelectorAll("table.sortable")) {
     if (!head.dataset.sort) return;
     const button = document.createElement("button");
     button.type = "button";
+    const plain = document.createElement("span");  // on paper, where heads are repeated without their buttons
+    plain.className = "plain";
+    plain.textContent = head.textContent;
     button.append(...head.childNodes);
     button.addEventListener("click", () => order(head, at));
-    head.append(button);
+    head.append(button, plain);
   });
   if (rows.length < 8) continue;
   const bar = document.createElement("p"), label = document.createElement("label");
@@ -48,4 +51,32 @@ for (const table of document.querySelectorAll("table.sortable")) {
     told.textContent = wanted ? `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "";
   });
   (table.closest(".wide") || table).before(bar);
+}
+const named = (hash) => document.getElementById(decodeURIComponent(hash.slice(1)));
+for (const list of document.querySelectorAll(".switch")) {
+  const links = Array.from(list.querySelectorAll("a")), parts = links.map((link) => named(link.hash));
+  const group = document.createElement("div"), buttons = [];
+  group.className = "switch";
+  group.setAttribute("role", "group");
+  group.setAttribute("aria-label", list.dataset.label);
+  const show = (at) => parts.forEach((part, k) => {
+    part.hidden = k !== at;
+    buttons[k].setAttribute("aria-pressed", String(k === at));
+  });
+  links.forEach((link, at) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...link.childNodes);
+    button.addEventListener("click", () => show(at));
+    buttons.push(button);
+    group.append(button);
+  });
+  list.replaceWith(group);
+  const follow = () => {
+    const target = named(location.hash), at = parts.findIndex((part) => part.contains(target));
+    if (at >= 0) { show(at); target.scrollIntoView(); }
+    return at >= 0;
+  };
+  if (!follow()) show(0);
+  addEventListener("hashchange", follow);
 }
