@@ -27,10 +27,20 @@ def convert(
         str,
         typer.Option("--to", help="Format of the target; by its ending if not given.", autocompletion=complete_formats),
     ] = "",
+    hash_voters: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SALT",
+            help="Replace voters by hashes; the file SALT holds the secret salt, and is made if it is not there.",
+        ),
+    ] = None,
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Read a file in one format and write it in another."""
+    """Read a file in one format and write it in another.
+
+    To publish votes without names: placet convert votes.csv public.csv --agent user --hash-voters salt.txt
+    """
     from placet.io import write
     from placet.io.formats import check_written
 
@@ -39,6 +49,25 @@ def convert(
     to = target or out
     check_written(to)  # type: ignore[arg-type]
     data = read_as_one([source], from_format, reading)
+    if hash_voters is not None:
+        data = _with_hashed_voters(data, hash_voters)
     with progress_bar("writing"):
         write(data, to, format=to_format or None)  # type: ignore[arg-type]
     say(f"{to}: {data!r}")
+
+
+def _with_hashed_voters(data: Any, path: Path) -> Any:
+    """The data with hashed voters; a salt file that is not there is made, readable by its owner alone."""
+    import os
+    import secrets
+
+    from placet.data import Comparisons, DataError, Rankings
+    from placet.io.output.hashed_voters import with_hashed_voters
+
+    if not isinstance(data, Comparisons | Rankings):
+        raise DataError(f"--hash-voters is for votes and ballots, which have voters, not {type(data).__name__}")
+    if not path.exists():
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(secrets.token_hex(16) + "\n")
+        say(f"salt: {path} (keep it secret; with it the same voters get the same hashes again)")
+    return with_hashed_voters(data, path.read_text(encoding="utf-8").strip())

@@ -30,6 +30,9 @@ VERSION = 1
 MOST_BYTES = 1 << 28
 """Largest certificate that is read."""
 
+LONGEST, MOST_ASKED = 200, 50_000
+"""Characters of a version, and of a question."""
+
 SLOW = 0.2
 """Expected seconds of a fit above which how few votes decide, which takes many fits, is left out unless asked for."""
 
@@ -139,7 +142,8 @@ def _add_data(found: Any, data: Any) -> None:
     found.update(_kind(data).encode())
     for one in fields(data):
         value = getattr(data, one.name)
-        if one.name == "notes" or value is None:
+        usual = not isinstance(value, np.ndarray) and value == one.default  # a later field must not change old digests
+        if one.name == "notes" or value is None or usual:
             continue
         if isinstance(value, np.ndarray):
             whole = np.ascontiguousarray(value.astype(np.int64) if value.dtype.kind in "iuM" else value)
@@ -262,6 +266,11 @@ def check_certificate(value: Any, where: str) -> None:
             f"{where}: a certificate of version {value['certificate']}; this Placet reads version {VERSION}"
         )
     _check_entry(value, ENTRIES, where, "certificate")
+    if not all(isinstance(one, str) and len(one) <= LONGEST for one in value["made_with"].values()):
+        raise DataError(f"{where}: not a certificate of Placet: entry 'made_with' is not short texts")
+    size = len(repr(value["question"]))
+    if size > MOST_ASKED:
+        raise DataError(f"{where}: not a certificate of Placet: its question has {size:,} characters ({MOST_ASKED:,})")
     for name, column in value["answer"]["columns"].items():
         if not isinstance(column, list) or not all(isinstance(cell, str | int | float | None) for cell in column):
             raise DataError(f"{where}: not a certificate of Placet: column {name!r} is not a list of numbers or names")
