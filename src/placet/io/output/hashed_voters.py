@@ -11,7 +11,7 @@ from placet.data.arrays import with_columns
 SHORTEST_SALT = 16
 DIGITS = 16
 
-Voted = TypeVar("Voted", Comparisons, Rankings)
+Voted = TypeVar("Voted", bound=Comparisons | Rankings)
 
 
 def with_hashed_voters(data: Voted, salt: str) -> Voted:
