@@ -16,6 +16,20 @@ FILES = {
     "best-worst": ("m.csv", "item1,item2,best,worst\nx,y,x,y\n"),
     "qualtrics": ("e.csv", "Q1_1,Q1_2\nx,y\n" + '"{""ImportId"":""1""}","{""ImportId"":""2""}"\n' + "1,2\n2,1\n"),
     "surveyjs": ("j.json", '[{"q": ["x", "y"]}, {"q": ["y", "x"]}]'),
+    "every-eval-ever": (
+        "e.json",
+        '{"schema_version": "0.2", "model_info": {"id": "x"}, "evaluation_results": '
+        '[{"evaluation_name": "t", "score_details": {"score": 1}}]}',
+    ),
+    "fastchat-pairs": ("w.jsonl", '{"model_1": "x", "model_2": "y", "g1_winner": "tie", "g2_winner": "tie"}'),
+    "fastchat-scores": (
+        "s.jsonl",
+        '{"question_id": 1, "model": "x", "judge": ["u"], "judgment": "", "score": 1, "turn": 1}',
+    ),
+    "open-webui": (
+        "o.json",
+        '[{"user_id": "u", "type": "rating", "data": {"rating": 1, "model_id": "x", "sibling_model_ids": ["y"]}}]',
+    ),
     "ballots": ("b.csv", "ballot,item,rank\n1,x,1\n1,y,2\n"),
     "letor": ("x.letor", "1 qid:1 1:0.5\n0 qid:1 1:0.2\n"),
     "letor-agg": ("a.agg", "1 qid:1 1:1 2:NULL #docid = d\n"),

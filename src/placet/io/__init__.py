@@ -3,6 +3,9 @@
 from placet.io.ballots import read_ballots, write_ballots
 from placet.io.battles import read_battles, write_battles
 from placet.io.clicks import read_clicks
+from placet.io.evals.every_eval_ever import read_every_eval_ever
+from placet.io.evals.fastchat import read_fastchat_pairs, read_fastchat_scores
+from placet.io.evals.open_webui import read_open_webui
 from placet.io.features import read_features, write_features
 from placet.io.formats import FORMATS, Format, read, write
 from placet.io.judged_scores import Judged, judge, judge_labels, read_judged, read_score_lines, score_rows
@@ -37,6 +40,9 @@ __all__ = [
     "read_battles",
     "read_best_worst",
     "read_clicks",
+    "read_every_eval_ever",
+    "read_fastchat_pairs",
+    "read_fastchat_scores",
     "read_features",
     "read_files",
     "read_item_columns",
@@ -44,6 +50,7 @@ __all__ = [
     "read_label_scores",
     "read_letor",
     "read_letor_agg",
+    "read_open_webui",
     "read_preferences",
     "read_preflib",
     "read_qrels",

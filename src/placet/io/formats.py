@@ -18,8 +18,16 @@ from placet.data.scores import Scores
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import WORDS, looks_like_battles, read_battles, write_battles
 from placet.io.clicks import ways_with_clicks
+from placet.io.evals.every_eval_ever import looks_like_every_eval_ever, read_every_eval_ever
+from placet.io.evals.fastchat import (
+    looks_like_fastchat_pairs,
+    looks_like_fastchat_scores,
+    read_fastchat_pairs,
+    read_fastchat_scores,
+)
+from placet.io.evals.open_webui import looks_like_open_webui, read_open_webui
 from placet.io.features import looks_like_features, read_features, write_features
-from placet.io.files import Source, bare_suffix, is_pipe, name_of, spool, spool_stdin
+from placet.io.files import OpenedFile, Source, bare_suffix, is_pipe, name_of, spool, spool_stdin
 from placet.io.preferences import looks_like_preferences, read_preferences, write_preferences
 from placet.io.preflib import looks_like_preflib, read_preflib, write_preflib
 from placet.io.ratings import KNOWN as RATED
@@ -65,7 +73,8 @@ class Format:
     ``looks_like(head)`` returns the layout that ``read`` then uses (the columns by role, ``TEXT`` for text without
     columns), or ``None`` if the head has another format.  Among text formats that share a suffix in ``suffixes``, the
     first that matches is used.  For tables, ``hint`` shows in messages how to name their columns; ``by_cells`` formats
-    must read the cells of a table to recognize it.
+    must read the cells of a table to recognize it; ``by_head`` formats are logs that are no tables, and are recognized
+    by their first bytes before a table is opened.
     """
 
     read: Callable[..., Any]
@@ -75,12 +84,14 @@ class Format:
     looks_like: Callable[[FileHead], Any]
     hint: str = ""
     by_cells: bool = False
+    by_head: bool = False
 
 
 _TABLES = frozenset(TABLES)
 _ADDRESS = re.compile(r"(https?|ftp|s3|gs):/+")
 NOT_WRITTEN = (*SHEET_SUFFIXES, ".zip", ".html", ".pdf")
 """Suffixes of files that people expect and that are not written."""
+LOGS = (".json", ".jsonl")
 _SVM = (".letor", ".svm", ".svmlight", ".libsvm")
 FORMATS: dict[str, Format] = {
     "preflib": Format(read_preflib, write_preflib, Rankings, (".soc", ".soi", ".toc", ".toi"), looks_like_preflib),
@@ -114,6 +125,10 @@ FORMATS: dict[str, Format] = {
     ),
     "qualtrics": Format(read_qualtrics, None, Rankings, TABLES, looks_like_qualtrics, 'question="..."'),
     "surveyjs": Format(read_surveyjs, None, Rankings, TABLES, looks_like_surveyjs, 'question="..."'),
+    "every-eval-ever": Format(read_every_eval_ever, None, Scores, LOGS, looks_like_every_eval_ever, by_head=True),
+    "fastchat-pairs": Format(read_fastchat_pairs, None, Comparisons, LOGS, looks_like_fastchat_pairs, by_head=True),
+    "fastchat-scores": Format(read_fastchat_scores, None, Scores, LOGS, looks_like_fastchat_scores, by_head=True),
+    "open-webui": Format(read_open_webui, None, Comparisons, LOGS, looks_like_open_webui, by_head=True),
     "preferences": Format(
         read_preferences,
         write_preferences,
@@ -158,7 +173,7 @@ def read(source: Any, format: str | None = None, *, on_error: OnError = "raise",
             check_parameters(FORMATS[name].read, options, f"the reader of {name!r}", skip=1)
         if len(sources) == 1 or is_tabular(name):
             return _with_note(name, FORMATS[name].read(head.with_layout(layout), on_error=on_error, **options))
-        if FORMATS[name].kind not in (Rankings, Comparisons, Queries):
+        if FORMATS[name].kind not in (Rankings, Comparisons, Queries, Scores):
             raise DataError(f"{head.name}: several files of {name} cannot be read as one; read them one by one")
     return concat([read(one, name, on_error=on_error, **options) for one in sources])
 
@@ -208,15 +223,15 @@ def check_format(format: str, what: str = "format") -> str:
 
 
 def _of_right_kinds(names: list[str], options: Mapping[str, Any]) -> list[str]:
-    """The formats whose readers take the values of the options; the error of the last if none does."""
-    found = []
+    """The formats whose readers take the values of the options; if none does, the error of the last that is no log."""
+    found, wrong = [], None
     for name in names:
         try:
             check_kinds(FORMATS[name].read, options, f"the reader of {name!r}")
             found.append(name)
         except ValueError as error:
-            wrong = error
-    if not found:
+            wrong = error if wrong is None or FORMATS[name].write else wrong
+    if wrong is not None and not found:
         raise wrong
     return found
 
@@ -247,6 +262,9 @@ def choose_format(
     """
     if len(possible) == 1:
         return possible[0], None if head.is_table else FORMATS[possible[0]].looks_like(head)
+    for name in possible if isinstance(head.sources[0], OpenedFile) else ():
+        if FORMATS[name].by_head and (layout := FORMATS[name].looks_like(head)) is not None:
+            return name, layout
     if head.is_table:
         table = head.open_table()
         head.table = table if shorten is None else shorten(table)

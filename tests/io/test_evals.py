@@ -1,0 +1,199 @@
+"""Logs of evaluations, written by us after the schema of each project, found by their content."""
+
+import json
+
+import numpy as np
+import pytest
+
+import placet
+from placet import Comparisons, DataError
+from placet.data.scores import Scores
+
+
+def eee(model, lower=False, **scores):
+    results = [
+        {
+            "evaluation_name": name,
+            "source_data": {"dataset_name": name},
+            "metric_config": {"lower_is_better": lower and name == "errors"},
+            "score_details": {"score": score},
+        }
+        for name, score in scores.items()
+    ]
+    head = {
+        "schema_version": "0.2.1",
+        "evaluation_id": f"x/{model}/1",
+        "retrieved_timestamp": "1",
+        "source_metadata": {},
+    }
+    return head | {
+        "model_info": {"name": model, "id": f"lab/{model}"},
+        "eval_library": {},
+        "evaluation_results": results,
+    }
+
+
+def answer(model, sample, score):
+    return {
+        "schema_version": "0.2.1",
+        "evaluation_id": "e",
+        "model_id": model,
+        "evaluation_name": "gsm",
+        "sample_id": sample,
+        "interaction_type": "single_turn",
+        "input": {},
+        "answer_attribution": [],
+        "evaluation": {"score": score, "is_correct": score == 1},
+    }
+
+
+def pair(question, first, second, one, two):
+    return {
+        "question_id": question,
+        "model_1": first,
+        "model_2": second,
+        "g1_winner": one,
+        "g2_winner": two,
+        "judge": ["gpt-4", "pair-v2"],
+        "g1_judgment": "...",
+        "g2_judgment": "...",
+        "turn": 1,
+        "tstamp": 1.0,
+    }
+
+
+def single(question, model, score, turn=1):
+    return {
+        "question_id": question,
+        "model": model,
+        "judge": ["gpt-4", "single-v1"],
+        "user_prompt": "",
+        "judgment": "[[8]]",
+        "score": score,
+        "turn": turn,
+        "tstamp": 1.0,
+    }
+
+
+def feedback(user, model, rating, siblings):
+    return {
+        "id": "f",
+        "user_id": user,
+        "version": 0,
+        "type": "rating",
+        "data": {"rating": rating, "model_id": model, "sibling_model_ids": siblings, "reason": ""},
+        "meta": {"arena": True},
+        "snapshot": {"chat": {}},
+        "created_at": 1,
+        "updated_at": 1,
+    }
+
+
+PAIRS = [
+    pair(81, "x", "y", "model_1", "model_1"),
+    pair(82, "y", "z", "tie", "model_2"),
+    pair(83, "x", "z", "error", "model_1"),
+]
+RATED = [feedback("u", "x", 1, ["y", "z"]), feedback("v", "y", "-1", ["z"]), feedback("v", "x", 1, [])]
+
+
+def lines(records):
+    return "\n".join(map(json.dumps, records)) + "\n"
+
+
+def wins(votes):
+    found = {}
+    for i, j, won, lost, tied in zip(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties):
+        for a, b, n in ((i, j, won), (j, i, lost)):
+            if n:
+                found[votes.items[a], votes.items[b]] = found.get((votes.items[a], votes.items[b]), 0) + n
+        if tied:
+            found["tie"] = found.get("tie", 0) + tied
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "won", "agents", "notes"),
+    [
+        (
+            "gpt-4_pair.jsonl",
+            lines(PAIRS),
+            {("x", "y"): 2, ("z", "y"): 1, ("x", "z"): 1, "tie": 1},
+            ("gpt-4",),
+            ("1 judgment without a verdict left out",),
+        ),
+        (
+            "feedback.json",
+            json.dumps(RATED),
+            {("x", "y"): 1, ("x", "z"): 1, ("z", "y"): 1},
+            ("u", "v"),
+            ("1 rating of an answer shown alone left out",),
+        ),
+    ],
+)
+def test_votes(name, text, won, agents, notes, tmp_path):
+    (tmp_path / name).write_text(text)
+    votes = placet.read(tmp_path / name)
+    assert isinstance(votes, Comparisons)
+    assert wins(votes) == won
+    assert votes.agents == agents
+    assert votes.notes[1:] == notes
+
+
+def test_who_was_seen_first_is_kept_where_asked(tmp_path):
+    (tmp_path / "p.jsonl").write_text(lines(PAIRS[:1]))
+    votes = placet.read(tmp_path / "p.jsonl", ordered=True)
+    seen = {(votes.items[i], votes.items[j]): won for i, j, won in zip(votes.i, votes.j, votes.wins_i)}
+    assert votes.ordered
+    assert seen == {("x", "y"): 1, ("y", "x"): 0}
+
+
+def test_scores_of_every_eval_ever(tmp_path, placet_command):
+    for model, gsm, errors in (("p", 0.5, 2.0), ("q", 0.75, 1.0), ("r", 0.25, 3.0)):
+        (tmp_path / f"{model}.json").write_text(json.dumps(eee(model, lower=True, gsm=gsm, errors=errors)))
+    data = placet.read(str(tmp_path / "*.json"))
+    assert isinstance(data, Scores)
+    assert data.items == ("lab/p", "lab/q", "lab/r")
+    np.testing.assert_array_equal(data.value, [[0.5, -2.0], [0.75, -1.0], [0.25, -3.0]])
+    assert data.notes == ("read as every-eval-ever", "lower is better, so signs are changed: errors")
+    out = placet_command("aggregate", *sorted(tmp_path.glob("*.json")), code=0)[0]
+    assert out.splitlines()[1].startswith("lab/q\t")
+
+
+def test_answers_are_questions_of_their_task(tmp_path):
+    rows = [answer("p", "1", 1), answer("p", "2", 0), answer("q", "2", 1)]
+    (tmp_path / "a.jsonl").write_text(lines(rows))
+    data = placet.read(tmp_path / "a.jsonl")
+    assert (data.items, data.tasks, data.questions) == (("p", "q"), ("gsm",), ("1", "2"))
+    np.testing.assert_array_equal(data.value, [[1, 0], [np.nan, 1]])
+
+
+def test_scores_of_mt_bench(tmp_path):
+    rows = [single(81, "p", 8), single(81, "p", 6, 2), single(81, "q", 9.5), single(82, "q", -1)]
+    (tmp_path / "gpt-4_single.jsonl").write_text(lines(rows))
+    data = placet.read(tmp_path / "gpt-4_single.jsonl")
+    assert (data.items, data.tasks, data.questions) == (("p", "q"), ("turn 1", "turn 2"), (81, 81))
+    np.testing.assert_array_equal(data.value, [[8, 6], [9.5, np.nan]])
+    assert data.notes[1] == "1 judgment without a score left out"
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ([PAIRS[0], pair(1, "x", "y", "A", "tie")], ":2: g1_winner 'A' is not model_1, model_2 or tie"),
+        ([RATED[0], feedback("u", "x", 5, ["y"])], ":2: rating '5' is not 1 or -1"),
+        ([RATED[2]], "no ratings of answers shown beside others in this log"),
+        ([single(1, "p", 8), single(1, "q", None)], ":2: a model, a question or a score is missing"),
+        ([answer("p", "1", 1), answer(None, "2", 0)], ":2: a model, an evaluation or a score is missing"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_line(records, said, tmp_path):
+    (tmp_path / "x.jsonl").write_text(lines(records))
+    with pytest.raises(DataError) as error:
+        placet.read(tmp_path / "x.jsonl")
+    assert said in str(error.value)
+
+
+def test_votes_with_the_usual_columns_are_still_tables(tmp_path):
+    (tmp_path / "v.jsonl").write_text('{"model_a": "x", "model_b": "y", "winner": "model_a", "judge": "u"}\n' * 2)
+    assert placet.read(tmp_path / "v.jsonl").notes[0].startswith("read as votes: model_a, model_b, winner")
