@@ -10,6 +10,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "fuzz"))
 import fuzz_door
 
+from placet.aggregate.likelihood.information import inverse_of
 from placet.aggregate.result.result import Consensus
 from placet.optim import Fit
 
@@ -44,6 +45,9 @@ def test_the_fuzzer_sees_another_order_of_input_and_errors_of_others():
     with pytest.raises(ValueError) as caught:
         np.random.default_rng(-1)
     assert not fuzz_door.is_ours(caught.value)
+    with pytest.raises(ValueError) as caught:  # raised in our code, but not in words that help
+        inverse_of(-np.eye(2))
+    assert not fuzz_door.is_ours(caught.value)
 
 
 def test_the_fuzzer_draws_every_kind_of_data_and_of_question():
@@ -60,8 +64,18 @@ def test_the_fuzzer_draws_every_kind_of_data_and_of_question():
     assert {one.method for one in drawn} >= set(fuzz_door.METHODS)
 
 
-def test_what_says_that_it_did_not_converge_may_depend_on_the_order():
+def test_what_says_that_it_did_not_converge_may_depend_a_little_on_the_order():
+    def answer(scores, reached):
+        return Consensus(("a", "b"), scores, method="bradley-terry", fit=Fit(np.zeros(2), 0.0, 0.0, 1, reached, ""))
+
     for reached in (True, False):
-        fit = Fit(np.zeros(2), 0.0, 0.0, 1, reached, "")
-        assert fuzz_door.converged(Consensus(("a", "b"), [1.0, 0.0], method="m", fit=fit)) == reached
+        assert fuzz_door.converged(answer([1.0, 0.0], reached)) == reached
+        near = fuzz_door.changed(answer([1.0, 0.0], True), answer([1.0, 0.005], reached))
+        assert (near is not None) == reached
+        assert fuzz_door.changed(answer([1.0, 0.0], reached), answer([1.0, 0.02], reached)) is not None
     assert fuzz_door.converged(Consensus(("a", "b"), [1.0, 0.0], method="m"))
+
+
+@pytest.mark.parametrize("number", [5080, 23462, 29272, 29819])
+def test_problems_that_once_failed(number):
+    assert fuzz_door.verdict(number) == "answered"

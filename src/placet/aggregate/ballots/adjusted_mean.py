@@ -33,6 +33,12 @@ MOST_EXACT, PROBES, DRAWS = 400, 8, 16
 MODEL_RATINGS = 10.0
 """Number of ratings of an item at which its own scatter counts as much as that of all items in its error."""
 
+MOST_WEIGHT = 1e100
+"""Weights are scaled to at most this, whose products are finite: beside such weights neither prior nor error counts."""
+
+RESOLVED = 1e-13
+"""Least ratio of variances beside the largest weight of an item: float64 solves no equations with less."""
+
 ROUNDS, ACCURACY = 30, 2e-3
 WIDEST_BAND = 30.0
 LOGISTIC = 1.702  # the logistic function of LOGISTIC x is within 0.01 of the normal one of x
@@ -84,7 +90,8 @@ class AdjustedMean(Estimator):
     def fit(self, data: Rankings) -> "AdjustedMean":
         """Fit to ballots with scores, as `placet.read_ratings` gives them; without, tiers are one point apart."""
         self._check(data)
-        weight = data.weight * agent_factor(self.agent_weight, data)
+        full = data.weight * agent_factor(self.agent_weight, data)
+        weight = full * min(1.0, MOST_WEIGHT / max(float(full.max(initial=0.0)), 1.0))
         score = -data.tier.astype(np.float64) if data.score is None else np.asarray(data.score, np.float64)
         t = TwoWay(data, score, weight)
         notes = self._connection_notes(t, data.items)
@@ -94,8 +101,9 @@ class AdjustedMean(Estimator):
             t.ignore_support()
             theta, ratio, noise = self._solve_scores(t)
         self.theta_, self.noise_ = theta, math.sqrt(noise)
-        self.prior_ = None if self.prior is None else math.sqrt(noise / ratio)
-        covariance, stderr, more = self._errors(t, data, ratio, noise)
+        wide = self._noise_of_errors(t, ratio, noise)
+        self.prior_ = None if self.prior is None else math.sqrt(wide / ratio)
+        covariance, stderr, more = self._errors(t, data, ratio, wide)
         win, spread = _win_law(data, t, theta, noise)
         value = t.squares(theta) / max(float(weight @ t.size), 1.0)
         self.consensus_ = Consensus(
@@ -110,7 +118,7 @@ class AdjustedMean(Estimator):
             fit=Fit(theta, value, 0.0, 1, True, "conjugate gradients"),
             notes=(*notes_of_data(data), *self._prior_note(t), *notes, *more),
             tolerance=1e-7 * max(self.noise_, 1e-9),
-            support=t.support,
+            support=np.bincount(data.item, full[t.ballot], t.n).astype(np.float64),
             prior=self.prior_,
         )
         return self
@@ -137,7 +145,7 @@ class AdjustedMean(Estimator):
         """Scores (n,), the variance of ratings over that of scores, and the variance of ratings."""
         free = t.free.shape[1]
         rank, probes = t.n - free, _probes(t, self.random_state)
-        ratio = 0.0 if self.prior is None else 1.0
+        ratio = 0.0 if self.prior is None else max(1.0, _least_ratio(t))
         theta, back = np.zeros((t.n, 1)), np.zeros_like(probes)
         noise = least = max(1e-9 * float(t.weight[t.ballot] @ t.deviation**2) / max(t.total, 1.0), 1e-10)
         for _ in range(ROUNDS):
@@ -152,12 +160,22 @@ class AdjustedMean(Estimator):
                 break
             own = t.unfree(theta[:, 0])
             known = max(rank - 1 - ratio * trace, 1e-3)
-            wanted = noise * known / max(float(own @ own), 1e-300) if self.prior == LEARN else noise / self.prior**2  # type: ignore[operator]
-            wanted = min(max(wanted, LEAST_RATIO), MOST_RATIO)
+            square = float(own @ own) / known if self.prior == LEARN else self.prior**2  # type: ignore[operator]
+            wanted = max(min(noise / max(square, 1e-300), MOST_RATIO), _least_ratio(t))
             moved, ratio = abs(math.log(wanted / ratio)), wanted
             if moved < ACCURACY:
                 break
         return t.solve(t.goal[:, None], ratio, start=theta)[:, 0], ratio, noise
+
+    def _noise_of_errors(self, t: TwoWay, ratio: float, noise: float) -> float:
+        """The variance of ratings that goes with the scores' own and ``ratio``: more than ``noise`` at the least ratio.
+
+        Where the scores explain the ratings, items without ratings are still as uncertain as scores differ.
+        """
+        if self.prior is None or ratio > _least_ratio(t) or not t.n:
+            return noise
+        own = t.unfree(self.theta_)
+        return max(noise, ratio * (float(own @ own) / t.n if self.prior == LEARN else self.prior**2))  # type: ignore[operator]
 
     def _prior_note(self, t: TwoWay) -> list[str]:
         if self.prior_ is None:
@@ -178,18 +196,27 @@ class AdjustedMean(Estimator):
         units = 0 if G is None else int((np.diff(G.indptr) > 0).sum())
         own = np.sqrt(t.own / (t.own + MODEL_RATINGS)) * (robust and units > 1)
         model = np.sqrt(1 - own**2)
-        own = own * np.sqrt(1 + ratio / np.maximum(t.own, 1e-300)) * math.sqrt(units / max(units - 1, 1))
+        drawn = np.divide(ratio, t.own, out=np.zeros(t.n), where=own > 0)
+        own = own * np.sqrt(1 + drawn) * math.sqrt(units / max(units - 1, 1))
         said = ["standard errors are from the scatter of users' ratings"] if robust else []
         if t.n > MOST_SIMULATED:
             return None, _sampled_stderr(t, G, own, model, ratio, noise, self.random_state), [*said, SAMPLED]
         refuse_square(t.n, "the information", FEWER)
-        inverse = inverse_of(t.dense(ratio))
+        try:
+            inverse = inverse_of(t.dense(ratio))
+        except np.linalg.LinAlgError:
+            return None, None, ["no standard errors: weights differ too much for float64 to resolve them"]
         C = noise * with_mean_zero(inverse, t.n)
         if G is not None:
             moved = (G @ inverse).T
             moved -= moved.mean(axis=0)
             C = model[:, None] * C * model + own[:, None] * (moved @ moved.T) * own
         return with_mean_zero(C, t.n), None, said
+
+
+def _least_ratio(t: TwoWay) -> float:
+    """The least variance of ratings over that of scores: LEAST_RATIO, unless vast weights would drown it."""
+    return max(LEAST_RATIO, RESOLVED * float(t.support.max(initial=0.0)))
 
 
 def _probes(t: TwoWay, random_state: int) -> Floats:

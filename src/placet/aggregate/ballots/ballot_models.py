@@ -11,7 +11,6 @@ from placet.aggregate.data_facts import data_kind, notes_of_data, refuse_design,
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
-    PRODUCT_TOLERANCE,
     Ballots,
     fit_optima,
     uncertainty_of_optima,
@@ -20,7 +19,7 @@ from placet.aggregate.likelihood.ballot_part import WeightOf, part_weight
 from placet.aggregate.likelihood.ballot_prior import learn_prior
 from placet.aggregate.likelihood.ballot_units import errors_by_agent, fits_by_agent
 from placet.aggregate.likelihood.existence import agent_factor, factor_by_agent
-from placet.aggregate.likelihood.information import SCORE_TOLERANCE, Stderr
+from placet.aggregate.likelihood.information import Stderr
 from placet.aggregate.likelihood.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
 from placet.aggregate.resample import agents_note, busy_agents
 from placet.aggregate.result.initial_scores import kept_if_lost
@@ -36,6 +35,10 @@ NOT_BY_AGENT = (
     "standard errors take the ballots of one agent as independent, as the gradients of all agents exceed a quarter of "
     "PLACET_MEMORY; a bootstrap is by agent"
 )
+
+
+MOST_ROUNDING = 1e-5
+"""Rounding of scores from which a note says so."""
 
 
 class _BallotModel(Estimator):
@@ -122,8 +125,8 @@ class _BallotModel(Estimator):
         self._follows = b.trend.shape[1] > 0
         notes = [*found, *optima.notes(data.items), *_tied_together(b, data.items)]
         notes += [*(effects.notes() if effects is not None else ()), *more]
-        tolerance = SCORE_TOLERANCE if b.closed else PRODUCT_TOLERANCE
-        self.consensus_ = self.result(data, notes, tolerance=tolerance, **fields)
+        notes += _coarse(b)
+        self.consensus_ = self.result(data, notes, tolerance=b.tolerance, **fields)
         return self
 
     def _errors(self, b: Ballots, optima: Any, x: Floats, ballots: Any) -> tuple[dict[str, Any], list[str]]:
@@ -168,6 +171,16 @@ def _tied_together(b: Ballots, items: Sequence[Hashable]) -> list[str]:
     ]
     more = f" and {len(shown) - 5} more groups" if len(shown) > 5 else ""
     return [f"always tied together, so they share one score: {'; '.join(shown[:5])}{more}"] if shown else []
+
+
+def _coarse(b: Ballots) -> list[str]:
+    """A note if the ballots weigh so much that rounding shows in what only the prior bounds."""
+    if b.tolerance < MOST_ROUNDING:
+        return []
+    return [
+        f"the ballots weigh {b.scale:.2g} in all, beside which float64 hardly resolves the prior: scores that only the "
+        f"prior bounds are accurate to about {b.tolerance:.1g}"
+    ]
 
 
 class PlackettLuce(_BallotModel):

@@ -42,6 +42,12 @@ STEP_ACCURACY = 1e-4
 """Relative residual of Newton steps: a step of sqrt(tol) then has an error of about tol."""
 
 PRODUCT_TOLERANCE = 1e-6
+MOST_POLISHED = 64
+"""Maximum items whose scores are checked, and finished, by steps with a dense Hessian (`_polished`)."""
+
+ROUNDING = 2e-16
+"""Rounding of a gradient per unit of weight."""
+
 MOST_BENDS = 500
 """Maximum items for dense Hessians of a loss that is not convex: beyond, the result may be a saddle point."""
 
@@ -115,6 +121,12 @@ class Ballots:
     def average(self, theta: Floats) -> Floats:
         """Replace every score by the mean of its group."""
         return average_in_groups(theta, self.group)
+
+    @property
+    def tolerance(self) -> float:
+        """Differences of scores that may be rounding: beside vast weights, those of what only the prior bounds."""
+        least = information.SCORE_TOLERANCE if self.closed else PRODUCT_TOLERANCE
+        return max(least, ROUNDING / self.precision) if self.precision > 0 else least
 
     @property
     def precisions(self) -> float | Floats:
@@ -294,7 +306,29 @@ def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
     times = lambda y, v: forward(b.times(back(y), back(v)))  # noqa: E731
     solve = optim.by_products(times, GRADIENT * tol)
     found = optim.newton(_in_coordinates(b, back, forward), solve, y, tol=GRADIENT * tol, max_iter=max_iter)
-    return replace(found, x=back(found.x))
+    return _polished(b, replace(found, x=back(found.x)), max_iter, tol)
+
+
+def _polished(b: Ballots, found: optim.Fit, max_iter: int, tol: float) -> optim.Fit:
+    """The fit, finished by steps with the dense Hessian where so small a gradient still leaves the scores open.
+
+    The gradient is that of a unit of weight: beside vast weights it is small wherever the ballots of small ones, or the
+    prior, would pull the scores.  Where it is small beside the prior's precision too, no score is far off.
+    """
+    gradient = float(np.abs(b.value(found.x)[1]).max(initial=0.0))
+    if not found.converged or not 1 < b.n <= MOST_POLISHED or gradient <= PRODUCT_TOLERANCE * b.precision:
+        return found
+    if not (b.precision > 0 or (LOSSES[b.loss].convex and b.n == b.n_items)):  # scores or effects may rise for ever
+        return found
+
+    def solve(x: Floats, g: Floats) -> Floats:
+        H = with_curvature_in_groups(dense_hessian(b, x), b.group)
+        return information.solve(H, g, STEP_ACCURACY)
+
+    try:
+        return optim.newton(b.value, solve, found.x, step_tol=np.sqrt(tol), max_iter=max_iter, convex=True)
+    except np.linalg.LinAlgError:  # a loss that is not convex, far from flat: the gradient has decided
+        return found
 
 
 def _units(b: Ballots, theta: Floats) -> tuple[Map, Map, Floats]:

@@ -29,9 +29,19 @@ BALLOTS_AT_ONCE = 1024
 
 
 def solve(H: Floats, b: Floats, accuracy: float) -> Floats:
-    """H^-1 b, by Cholesky if small, else by conjugate gradients to a relative ``accuracy``."""
+    """H^-1 b, by Cholesky if small, else by conjugate gradients to a relative ``accuracy``.
+
+    Where rounding of vast weights leaves H with no factor, in the directions that float64 resolves.
+    """
     if len(b) <= DIRECT:
-        return inverse_of(H) @ b
+        try:
+            return inverse_of(H.copy()) @ b
+        except np.linalg.LinAlgError:
+            value, vector = np.linalg.eigh(H)
+            least = LEAST_PRECISION * float(value[-1])
+            if not value[0] >= -least:  # no rounding
+                raise
+            return np.asarray(vector @ (vector.T @ b / np.maximum(value, least or 1.0)))
     return cg(lambda v: H @ v, b, rtol=accuracy, diagonal=np.diag(H))
 
 
