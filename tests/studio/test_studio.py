@@ -1,6 +1,7 @@
 """The studio over HTTP: every route, who may use it, and bad input."""
 
 import hashlib
+import inspect
 import json
 import re
 import shlex
@@ -30,6 +31,7 @@ from placet.studio.question import Question
 from placet.studio.security import Rate
 from placet.studio.server import _listen
 from placet.studio.store import Store
+from placet.studio.tasks import preview
 
 TOKEN = "a-token-for-tests"
 NASTY = "<script>alert(1)<b>\"'&\u202e.csv"
@@ -240,6 +242,18 @@ def test_names_are_escaped_and_never_paths(browser):
         assert "&lt;script&gt;alert" in text
     browser.send("DELETE", f"/api/data/{data.id}")
     assert browser.client.get(f"/data/{data.id}").status_code == 404
+
+
+def test_every_role_that_the_preview_offers_leads_to_a_reader():
+    """Roles of a menu are options of the reader, and the ones that a click assigns are on a menu of votes."""
+    for name, roles in preview.ROLES.items():
+        options = set(inspect.signature(io.formats.FORMATS[name].read).parameters)
+        assert set(roles) - {"ignore"} <= options, name
+        assert set(roles) <= set(preview.WORDS)
+    offers = re.search(r"const LIKELY = \[(.*?)\n\];", (HERE / "static" / "data.js").read_text(), re.DOTALL)[1]
+    likely = set(re.findall(r'^ *\["(\w+)", /', offers, re.MULTILINE))
+    assert likely == {"agent", "time", "weight", "control"}
+    assert likely <= set(preview.ROLES["battles"])
 
 
 def test_a_preview_says_what_each_column_is(browser, votes):

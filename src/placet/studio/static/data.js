@@ -95,7 +95,6 @@ function offerVotes(about) {
 }
 
 const LIKELY = [ // role, names that suggest it, whether cells must be numbers, in words
-  ["source", /^(source|origin|judge|panel|survey)/i, false, "the source"],
   ["agent", /voter|rater|user|judge|annotator|assessor|respondent|participant|^who$/i, false, "who voted"],
   ["time", /date|time|^day$|^month$|^year$|created|when/i, false, "the time"],
   ["weight", /^(count|weight|n_votes|times)$/i, true, "a count"],
