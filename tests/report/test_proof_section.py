@@ -7,6 +7,7 @@ from html_pages import parsed
 
 import placet
 from placet.aggregate.proof.certificate import read_certificate
+from placet.aggregate.proof.fragility_search import fragility_of
 from placet.aggregate.proof.places_decided import FEWEST_VOTES, decided_places
 from placet.report import consensus_page, write_consensus_page
 
@@ -74,3 +75,10 @@ def test_places_below_the_first():
     assert placet.fragility(ballots, "borda", goal="place").claims[0].claim.goal == "best"
     tied = placet.Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]])
     assert placet.fragility(tied, "borda", goal="place", k=2).claims == ()
+
+
+def test_a_place_is_lost_to_an_item_above_it_too():
+    """b is second by far over c, and one ballot behind a: without that ballot it is not second but first as well."""
+    board = placet.consensus(placet.Rankings.from_orders([["a", "b", "c"]] * 6 + [["b", "a", "c"]] * 5), "borda")
+    found = fragility_of(board, board.asked, goal="place", k=2, prove=0)
+    assert found.count == 1
