@@ -149,6 +149,45 @@ def _with_a_bad_line(n: int) -> bytes:
     return _battles(n) + b"a,b,model_a,x\n"
 
 
+def _best_worst(n: int) -> bytes:
+    rows = (f"a{k % 7},b{k % 5},c{k % 3},b{k % 5},a{k % 7}\n" for k in range(n))
+    return ("item1,item2,item3,best,worst\n" + "".join(rows)).encode()
+
+
+def _qualtrics(n: int) -> bytes:
+    head = 'Q1_1,Q1_2\nRank - x,Rank - y\n"{""ImportId"":""1""}","{""ImportId"":""2""}"\n'
+    return (head + "".join(f"{1 + k % 2},{2 - k % 2}\n" for k in range(n))).encode()
+
+
+def _lines(record: Callable[[int], str]) -> Callable[[int], bytes]:
+    return lambda n: "".join(record(k) + "\n" for k in range(n)).encode()
+
+
+_surveyjs = _lines(lambda k: '{"q": ["x", "y"]}' if k % 2 else '{"q": ["y", "x"]}')
+_answers = _lines(
+    lambda k: (
+        f'{{"schema_version": "0.2", "model_id": "m{k % 9}", "evaluation_name": "t", "sample_id": "{k // 9}", '
+        f'"evaluation": {{"score": {k % 2}}}}}'
+    )
+)
+_judged_pairs = _lines(
+    lambda k: (
+        f'{{"model_1": "m{k % 9}", "model_2": "n{k % 7}", "g1_winner": "model_1", "g2_winner": "tie", "judge": ["u"]}}'
+    )
+)
+_judged_answers = _lines(
+    lambda k: (
+        f'{{"question_id": {k // 9}, "model": "m{k % 9}", "judge": ["u"], "judgment": "", "score": {k % 9}, "turn": 1}}'
+    )
+)
+_feedback = _lines(
+    lambda k: (
+        f'{{"user_id": "u{k % 99}", "type": "rating", "data": {{"rating": 1, "model_id": "m{k % 9}", '
+        '"sibling_model_ids": ["z"]}}'
+    )
+)
+
+
 READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
     "battles, csv": (_battles, "x.csv", "battles", 40_000),
     "ballots, text": (_ballots, "x.txt", "ballots", 80_000),
@@ -170,6 +209,13 @@ READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
     "scores": (_scores, "x.csv", "scores", 60_000),
     "preferences": (_preferences, "x.csv", "preferences", 30_000),
     "preferences, one ballot": (_one_rater, "x.csv", "preferences", 10_000),
+    "best-worst": (_best_worst, "x.csv", "best-worst", 40_000),
+    "qualtrics": (_qualtrics, "x.csv", "qualtrics", 40_000),
+    "surveyjs": (_surveyjs, "x.jsonl", "surveyjs", 40_000),
+    "every-eval-ever": (_answers, "x.jsonl", "every-eval-ever", 40_000),
+    "fastchat-pairs": (_judged_pairs, "x.jsonl", "fastchat-pairs", 20_000),
+    "fastchat-scores": (_judged_answers, "x.jsonl", "fastchat-scores", 40_000),
+    "open-webui": (_feedback, "x.jsonl", "open-webui", 40_000),
     "ballots with counts": (_abif, "x.abif", "ballots", 60_000),
     "battles, jsonl": (_jsonl, "x.jsonl", "battles", 40_000),
     "battles, json": (_json, "x.json", "battles", 40_000),

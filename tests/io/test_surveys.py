@@ -190,3 +190,8 @@ def test_the_items_shown_are_not_taken_for_the_top_of_a_list():
     text = "item1,item2,item3,best,worst\na,b,c,a,b\nb,c,d,d,c\na,c,d,a,c\n"
     board = placet.consensus(placet.read(io.StringIO(text)))
     assert not any("leaves out" in note for note in (*board.notes, *placet.read(io.StringIO(text)).notes))
+
+
+def test_a_named_format_finds_its_question_itself():
+    assert placet.read(io.StringIO(json.dumps(ASKED)), "surveyjs").items == ("Fig", "Kiwi", "Apple")
+    assert placet.read(io.StringIO(QUALTRICS), "qualtrics").items == ("Apple", "Fig", "Kiwi - green")

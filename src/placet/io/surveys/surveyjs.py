@@ -19,17 +19,20 @@ def looks_like_surveyjs(head: FileHead) -> dict[str, str] | None:
     """Match JSON objects with lists of names in one column, all of them orders of the same names, and not all alike."""
     if head.table is None or head.text.lstrip()[:1] not in ("{", "[") or not _LIST.search(head.text):
         return None
-    asked = head.options.get("question")
-    if asked is not None:
-        return {"question": asked}
-    lists = _columns_of_lists(head.table)
+    name = head.options.get("question") or _find_question(head.table)
+    return None if name is None else {"question": name}
+
+
+def _find_question(table: Table) -> str | None:
+    """The only column of rankings; several are a ``DataError``."""
+    lists = _columns_of_lists(table)
     ranked = [name for name, cells in lists.items() if len(cells) > 1 and len({frozenset(cell) for cell in cells}) == 1]
     if not ranked:
         return None
     if len(ranked) > 1:
         said = " or ".join(f'question="{name}"' for name in ranked)
-        raise DataError(f"{head.table.name}: {' and '.join(map(repr, ranked))} hold rankings; say {said}")
-    return {"question": ranked[0]}
+        raise DataError(f"{table.name}: {' and '.join(map(repr, ranked))} hold rankings; say {said}")
+    return ranked[0]
 
 
 def _columns_of_lists(table: Table) -> dict[str, list[list[Any]]]:
@@ -73,7 +76,7 @@ def read_surveyjs(
     Responses without an answer are counted in a note.
     """
     table = read_table(source, on_error, format)
-    name = question or (table.layout or {}).get("question")
+    name = question or (table.layout or {}).get("question") or _find_question(table)
     if name is None:
         raise DataError(f"{table.name}: name the ranking question with question=, one of {table.names}")
     table.require(name, "name the ranking question with question=")
