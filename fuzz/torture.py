@@ -377,8 +377,8 @@ def door_lines(said, cpu):
     text = (
         "Random votes, ballots, score tables, slices, parts and sources with ties, gaps, weights (0, 1e-300, 1e300), voters, times, controls and "
         "contests; every method, any values of its parameters, with and without bootstrap. A problem survives if the numbers are finite, every "
-        "rank lies in its own interval, probabilities sum to one and the same rows in another order give the same scores (unless the result "
-        "says that it did not converge); or if Placet "
+        "rank lies in its own interval, probabilities sum to one and the same rows in another order give the same scores (to 1 % of the largest "
+        "if the result says that it did not converge); or if Placet "
         f"refuses it in its own words. Any other exception and any warning of NumPy is a failure. {cpu:.0f} seconds of CPU."
     )
     rows = [["`consensus`", total, total - said["BAD"], said["answered"], said["refused"]]]

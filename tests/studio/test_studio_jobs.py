@@ -5,7 +5,6 @@ import errno
 import multiprocessing
 import os
 import threading
-import time
 from multiprocessing.connection import Connection
 
 import pytest
@@ -110,15 +109,14 @@ def test_any_number_may_wait_and_threads_are_free():
     async def crowd():
         waiting = [asyncio.create_task(job.ended(30)) for _ in range(100)]
         await asyncio.sleep(0)
-        start = time.monotonic()
         await asyncio.to_thread(lambda: None)
-        took = time.monotonic() - start
+        free = not any(one.done() for one in waiting)  # a thread was free while all of them waited
         threading.Thread(target=lambda: job._set(state="done")).start()
         await asyncio.gather(*waiting)
         await job.ended(30)  # one that has ended is not waited for
-        return took
+        return free
 
-    assert asyncio.run(crowd()) < 5
+    assert asyncio.run(crowd())
     assert not job.waiting
 
 
