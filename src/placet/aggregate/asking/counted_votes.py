@@ -135,15 +135,13 @@ def _tiers(board: Consensus, standing: GoalEvidence) -> list[tuple[Hashable, ...
 
 def _settled(board: Consensus, standing: GoalEvidence) -> tuple[str, ...]:
     """What is known so far, in words."""
-    goal, n, words = standing.goal, standing.n, []
+    goal, words = standing.goal, []
     if goal.name == "best":
-        words = [_items_in_words(board, np.flatnonzero(~standing.not_best), "may be the best", standing)]
+        words = [_items_in_words(board, np.flatnonzero(~standing.not_best), "the best is one of", standing)]
     elif goal.name == "top":
-        inside = standing.within.sum(axis=1) >= n - goal.k
-        outside = standing.within.sum(axis=0) >= goal.k
         words = [
             _items_in_words(board, np.flatnonzero(one), word, standing)
-            for one, word in ((inside, "in"), (outside, "out"))
+            for one, word in zip(standing.sure_top, ("in", "out"))
         ]
     elif goal.name == "tiers":
         words = [f"{plural(len(standing.cuts) + 1, 'tier')} told apart"]

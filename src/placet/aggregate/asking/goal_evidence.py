@@ -132,8 +132,13 @@ class GoalEvidence:
         np.fill_diagonal(other, -np.inf)
         if self.n == 1:
             return np.zeros(1, bool)
-        total = np.asarray(scipy.special.logsumexp(other, axis=0))
-        return np.asarray(total >= self.bound, bool)
+        return np.asarray(np.logaddexp.reduce(other, axis=0) >= self.bound, bool)
+
+    @cached_property
+    def sure_top(self) -> tuple[Truth, Truth]:
+        """(n,) and (n,): items proven to be in the best k, and items proven to be outside."""
+        n, k = self.n, self.goal.k
+        return self.within.sum(axis=1) >= n - k, self.within.sum(axis=0) >= k
 
     @cached_property
     def leader(self) -> int:

@@ -34,6 +34,14 @@ def log_evidence(wins: ArrayLike, losses: ArrayLike, bar: float = 0.5) -> Floats
     [0.0, 0.27, 3.8]
     """
     won, lost = np.broadcast_arrays(np.asarray(wins, np.float64), np.asarray(losses, np.float64))
+    rows, columns = (int(one.max(initial=0.0)) + 1 for one in (won, lost))
+    if 2 * rows * columns > won.size or (won % 1).any() or (lost % 1).any():
+        return _log_evidence(won, lost, bar)
+    table = _log_evidence(*np.indices((rows, columns), np.float64), bar)  # many pairs, few votes each
+    return table[won.astype(np.int64), lost.astype(np.int64)]
+
+
+def _log_evidence(won: Floats, lost: Floats, bar: float) -> Floats:
     tail = scipy.special.betainc(lost + SHAPE, won + SHAPE, 1.0 - bar)
     first = scipy.special.betainc(SHAPE, SHAPE, 1.0 - bar)
     above = np.full(won.shape, -np.inf)

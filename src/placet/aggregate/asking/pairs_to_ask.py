@@ -127,9 +127,10 @@ def _links(
     other = np.concatenate([other[use], np.full(len(items), hub)])
     high, low = (other, own) if up else (own, other)
     cost = costs(standing, chance, high, low, strict=True)
-    falling = np.argsort(-cost, kind="stable")  # of several values for one item, the last is kept
-    link, least = np.full(standing.n, hub), np.zeros(standing.n)
-    link[own[falling]], least[own[falling]] = other[falling], cost[falling]
+    link, least = np.full(standing.n, hub), np.full(standing.n, np.inf)
+    np.minimum.at(least, own, cost)
+    at = np.flatnonzero(cost == least[own])
+    link[own[at]] = other[at]  # of several at the same cost the last is kept: the hub, if it is one of them
     return link[items], least[items]
 
 
