@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 import re
 import signal
 import subprocess
@@ -15,14 +16,17 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("httpx")
 import httpx
+import numpy as np
 from starlette.testclient import TestClient
 
 import placet
+from placet.aggregate.asking.pair_evidence import log_evidence
 from placet.io import read
 from placet.studio import polls as polls_module
 from placet.studio.app import application
-from placet.studio.polls import Latest, Refused, answer_of, fresh_pair, pair_key, parse_poll, shuffled_for
+from placet.studio.polls import Latest, Refused, answer_of, fresh_pair, get_poll, pair_key, parse_poll, shuffled_for
 from placet.studio.store import Store
+from placet.studio.tasks.polls import votes_of
 
 TOKEN = "a-token-for-tests"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
@@ -465,3 +469,119 @@ def test_a_killed_server_loses_no_vote_that_it_acknowledged(tmp_path):
     assert not list(store.files.iterdir())
     assert store.row("PRAGMA integrity_check")[0] == "ok"
     store.close()
+
+
+def served(workspace):
+    """A server process, and its address."""
+    code = "from placet.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", "--no-browser", "--port", "0", "--workspace", str(workspace)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return process, process.stdout.readline().strip()
+
+
+class Crowd:
+    """200 voters, of whom 20 answer at the same time: the earlier of two items wins nine of ten votes."""
+
+    def __init__(self, base, poll):
+        self.base, self.poll, self.cookies, self.kept, self.lock = base, poll, {}, [], threading.Lock()
+
+    def run(self, most):
+        """Until the poll is closed, the server is gone, or ``most`` votes were acknowledged."""
+        threads = [threading.Thread(target=self._answer, args=(range(k, 200, 20), most)) for k in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _answer(self, voters, most):
+        draw = random.Random(voters.start)
+        with httpx.Client(timeout=120, base_url=self.base) as client:
+            for number in itertools.islice(itertools.cycle(voters), 300):
+                try:
+                    if not self._one_vote(client, number, draw) or len(self.kept) >= most:
+                        return
+                except httpx.HTTPError:
+                    return
+
+    def _one_vote(self, client, number, draw):
+        client.cookies = self.cookies.get(number, {})
+        own = {"x-csrf": csrf_of(client.get(f"/p/{self.poll}").text)}
+        self.cookies[number] = dict(client.cookies)
+        asked = client.get(f"/p/{self.poll}/next").json()
+        if "done" in asked:
+            return "closed" not in asked["done"]
+        first, second = asked["first"], asked["second"]
+        nonce = f"voter-{number:03d}-{next(COUNTER):08d}"
+        answer = "a" if (first < second) == (draw.random() < 0.9) else "b"
+        body = {"nonce": nonce, "first": first, "second": second, "answer": answer}
+        found = client.post(f"/p/{self.poll}/vote", json=body, headers=own)
+        if found.status_code == 201:
+            with self.lock:
+                self.kept.append(nonce)
+        return found.status_code == 201
+
+
+def test_a_poll_of_200_voters_closes_with_the_vote_that_reaches_its_goal(tmp_path):
+    """Killed half-way and started again: no vote that was acknowledged is lost, and none is taken beyond the goal."""
+    workspace, names = tmp_path / "w", list("abcde")
+    process, url = served(workspace)
+    base = url.partition("/?")[0]
+    with httpx.Client(follow_redirects=True, timeout=120) as client:
+        headers = {"x-csrf": csrf_of(client.get(url).text)}
+        about = {"title": "Which?", "items": names, "goal": "best", "stop": True, "ties": False, "skip": False}
+        poll = client.post(f"{base}/api/polls", json=about, headers=headers).json()["id"]
+    crowd = Crowd(base, poll)
+    killing = threading.Thread(target=crowd.run, args=(10_000,))
+    killing.start()
+    while len(crowd.kept) < 40:
+        time.sleep(0.005)
+    process.kill()
+    process.wait(120)
+    killing.join()
+    process.stdout.close()
+    process, url = served(workspace)
+    crowd.base = url.partition("/?")[0]
+    crowd.run(10_000)
+    process.terminate()
+    process.wait(120)
+    process.stdout.close()
+    store = Store(workspace)
+    rows = store.rows("SELECT * FROM vote WHERE poll = ? AND counts = 1 ORDER BY number", poll)
+    there = {row["nonce"].partition(":")[2] for row in rows}
+    assert set(crowd.kept) <= there
+    assert len({row["voter"] for row in rows}) > 40
+    assert store.row("SELECT open FROM poll WHERE id = ?", poll)["open"] == 0
+    asked = get_poll(store, poll)
+    store.close()
+    enough = [bool(placet.consensus(votes_of(asked, rows[:n])).enough("best")) for n in (len(rows) - 1, len(rows))]
+    assert enough == [False, True]
+
+
+def test_a_poll_closes_by_itself_only_if_asked_and_not_again_when_reopened(owner, app):
+    for stop in (False, True):
+        poll = owner.make(items=["good", "bad"], goal="best", again="allow", stop=stop)
+        one = Voter(app, poll)
+        codes = [one.vote(first=0, second=1, answer="a").status_code for _ in range(25)]
+        closed = codes.index(409) if 409 in codes else None
+        needed = next(n for n in range(1, 26) if log_evidence(n, 0) >= np.log(2 / 0.05))
+        assert closed == (needed if stop else None)
+    assert "closed" in one.client.get(f"/p/{poll}/next").json()["done"]
+    owner.client.put(f"/api/polls/{poll}/open", json={"open": True}, headers=owner.headers)
+    assert [one.vote(first=0, second=1, answer="a").status_code for _ in range(2)] == [201, 201]
+
+
+def test_ballots_close_their_poll_too(owner, app):
+    poll = owner.make(kind="ballots", items=["good", "bad", "ugly"], goal="order", stop=True)
+    codes = [Voter(app, poll).vote(tiers=[[0], [1], [2]]).status_code for _ in range(20)]
+    needed = next(n for n in range(1, 21) if log_evidence(n, 0) >= np.log(6 / 0.05))
+    assert codes == [201] * needed + [409] * (20 - needed)
+
+
+def test_the_owner_sees_how_many_votes_are_missing(owner, app):
+    poll = owner.make(goal="top", k=2)
+    one = Voter(app, poll)
+    for i, j in itertools.combinations(range(4), 2):
+        one.vote(first=i, second=j, answer="a")
+    result = owner.results(poll, 6)["result"]
+    assert result["missing"] > 10
+    assert result["known"] == ["in: none", "out: none"]

@@ -6,7 +6,7 @@ import secrets
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,7 @@ def parse_poll(values: Mapping[str, Any], images: Path) -> dict[str, Any]:
         "k": top,
         "level": level,
         "most": _whole(values.get("most", 0), "most", 0, 100_000),
+        "stop": bool(values.get("stop", False)) and goal != "none",
     }
     kind = one_of(str(values.get("kind", "pairs")), KINDS, "kind")
     return {"title": title, "kind": kind, "items": items, "settings": settings}
@@ -173,16 +174,20 @@ def pair_key(i: int, j: int) -> str:
     return f"{min(i, j)}-{max(i, j)}"
 
 
-def cast_vote(poll: Poll, voter: str, nonce: str, asked: str, answer: str) -> Any:
-    """The change that stores a vote.
+Closing = Callable[[sqlite3.Connection, Poll, str], bool]
+"""``closing(connection, poll, asked)``: close a poll whose goal an answer has just reached; whether it did."""
+
+
+def cast_vote(poll: Poll, voter: str, nonce: str, asked: str, answer: str, closing: Closing) -> Any:
+    """The change that stores a vote; its result is what became of it, and whether the poll is closed now.
 
     A repeated submission counts once; the poll's settings decide what happens to a second answer.
     """
 
-    def change(connection: sqlite3.Connection) -> str:
+    def change(connection: sqlite3.Connection) -> tuple[str, bool]:
         known = connection.execute("SELECT 1 FROM vote WHERE poll = ? AND nonce = ?", (poll.id, nonce)).fetchone()
         if known is not None:
-            return "known"
+            return "known", False
         is_open = connection.execute("SELECT open FROM poll WHERE id = ?", (poll.id,)).fetchone()
         if is_open is None or not is_open[0]:
             raise Refused("this poll is closed")
@@ -196,7 +201,8 @@ def cast_vote(poll: Poll, voter: str, nonce: str, asked: str, answer: str) -> An
         connection.execute(
             "INSERT INTO vote (poll, voter, nonce, asked, answer, created) VALUES (?, ?, ?, ?, ?, ?)", row
         )
-        return "replaced" if before is not None and poll.settings["again"] == "replace" else "counted"
+        state = "replaced" if before is not None and poll.settings["again"] == "replace" else "counted"
+        return state, closing(connection, poll, asked)
 
     return change
 
@@ -269,6 +275,9 @@ class Desk:
         if running is not None and running[1].state in FINAL:
             count, job = running
             self._last[poll.id] = Latest.from_job(count, job)
+            if self._last[poll.id].settled and poll.open and poll.settings.get("stop"):
+                closing = self.store.execute("UPDATE poll SET open = 0 WHERE id = ?", poll.id)
+                closing.add_done_callback(lambda _: self.forget(poll.id))
             self._rest_until[poll.id] = time.monotonic() + min(MOST_REST, REST * job.seconds)
             del self._running[poll.id]
             self._handed.pop(poll.id, None)

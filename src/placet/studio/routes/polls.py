@@ -15,6 +15,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from placet.studio import polls, workspace
+from placet.studio.goal_watch import closes_now
 from placet.studio.pages import page
 from placet.studio.polls import Desk, Poll, Refused
 from placet.studio.routes.common import body_of, store_of
@@ -87,7 +88,10 @@ async def results(request: Request) -> Response:
 async def set_open(request: Request) -> Response:
     """Close or reopen a poll."""
     poll, values = _poll(request), await body_of(request)
-    change = store_of(request).execute("UPDATE poll SET open = ? WHERE id = ?", int(bool(values.get("open"))), poll.id)
+    settings = json.dumps(poll.settings | {"stop": False})  # one that is opened again is closed by hand
+    change = store_of(request).execute(
+        "UPDATE poll SET open = ?, settings = ? WHERE id = ?", int(bool(values.get("open"))), settings, poll.id
+    )
     await asyncio.wrap_future(change)
     _desk(request).forget(poll.id)
     return JSONResponse({"open": bool(values.get("open"))})
@@ -212,11 +216,13 @@ async def vote(request: Request) -> Response:
         raise HTTPException(400, "a vote needs a nonce of 8 to 64 letters and digits")
     try:
         asked, answer = polls.answer_of(poll, values)
-        done = await asyncio.wrap_future(
-            store_of(request).write(polls.cast_vote(poll, voter, f"{voter}:{nonce}", asked, answer))
-        )
+        change = polls.cast_vote(poll, voter, f"{voter}:{nonce}", asked, answer, closes_now)
+        done, closed = await asyncio.wrap_future(store_of(request).write(change))
     except Refused as error:
         raise HTTPException(409, str(error)) from None
+    if closed:
+        _desk(request).forget(poll.id)
+        poll = _poll(request)
     following = _desk(request).next_pair(poll, voter) if poll.kind == "pairs" else {}
     return JSONResponse({"state": done, "next": following}, status_code=201 if done != "known" else 200)
 

@@ -3,8 +3,8 @@ import { api, el, fill, rounded, short, wide } from "./core.js";
 
 const EVERY = 1500;
 
-/** Keep the results of a poll up to date in an element. */
-export function follow(node, url) {
+/** Keep the results of a poll up to date in an element; its owner also sees how far it is from its goal. */
+export function follow(node, url, { owner = false } = {}) {
   let shown = "";
   let result = null;
   const again = async () => {
@@ -12,7 +12,7 @@ export function follow(node, url) {
       const about = await api("GET", `${url}?have=${result?.of ?? ""}`);
       result = about.result ??= about.of ? result : null;
       const key = JSON.stringify([about.votes, about.open, about.result?.of]);
-      if (key !== shown) draw(node, about);
+      if (key !== shown) draw(node, about, owner);
       shown = key;
     } catch (error) {
       fill(node, el("p", { class: "soft" }, error.message));
@@ -23,14 +23,24 @@ export function follow(node, url) {
   again();
 }
 
-function draw(node, about) {
+function draw(node, about, owner) {
   const result = about.result;
   const columns = result?.columns;
   fill(node, el("p", {}, el("strong", {}, short(about.votes)), about.votes === 1 ? " answer from " : " answers from ", el("strong", {}, short(about.voters)), about.voters === 1 ? " voter." : " voters.",
     about.open ? "" : " The poll is closed.", result && result.of < about.last ? " Newer votes are being counted." : ""),
-  result?.settled ? el("p", { class: "good" }, "The goal is reached: the votes are enough.") : null,
+  result?.settled ? el("p", { class: "good" }, "The goal is reached: the votes are enough.") : owner ? progress(about) : null,
   result?.error ? el("p", { class: "bad" }, result.error) : null,
   columns ? table(columns, about.level) : el("p", { class: "soft" }, about.votes ? "Counting…" : "No votes yet."));
+}
+
+function progress({ goal, result, votes }) {
+  if (goal === "none" || !result?.columns) return null;
+  const { missing } = result;
+  return el("div", { class: "progress" },
+    missing === null ? el("p", {}, "The goal is not reached; the items are too close to tell how many votes are missing.")
+      : el("p", {}, el("label", { for: "to-goal" }, `About ${short(missing)} more ${missing === 1 ? "vote" : "votes"} to the goal.`), " ",
+        el("progress", { id: "to-goal", max: votes + missing, value: votes })),
+    result.known?.length ? el("p", { class: "soft" }, `Known so far: ${result.known.join("; ")}.`) : null);
 }
 
 function table(columns, level) {

@@ -44,7 +44,7 @@ place("new").addEventListener("submit", async (event) => {
   try {
     const { id } = await api("POST", "/api/polls", {
       title: place("title").value, items: [...texts, ...pictures], kind: place("kind").value, ties: place("ties").checked, skip: place("skip").checked,
-      again: place("again").value, results: place("results").value, goal: place("goal").value, k: number("k"), level: number("level"), most: number("most"),
+      again: place("again").value, results: place("results").value, goal: place("goal").value, k: number("k"), level: number("level"), most: number("most"), stop: place("stop").checked,
     });
     location.href = `/polls/${id}`;
   } catch (error) {

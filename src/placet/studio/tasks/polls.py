@@ -56,7 +56,7 @@ def read_votes(database: str, key: str, last: int) -> tuple[Poll, list[sqlite3.R
     return poll_of_row(row), votes
 
 
-def votes_of(asked: Poll, votes: list[sqlite3.Row]) -> Rankings | Comparisons | None:
+def votes_of(asked: Poll, votes: list[Any]) -> Rankings | Comparisons | None:
     """The votes as data, with voters as agents; None if there are no votes."""
     names = asked.names
     answers = [json.loads(vote["answer"]) for vote in votes]
