@@ -1,6 +1,17 @@
 """Breaks that the quick forms of the experiments must notice, one file per folder of experiments, three or more for each script."""
 
-from experiments.breaks import clicks, dissertation, mpm, pl_partition, pmop, quality, sources, structrank, uncertainty
+from experiments.breaks import (
+    asking,
+    clicks,
+    dissertation,
+    mpm,
+    pl_partition,
+    pmop,
+    quality,
+    sources,
+    structrank,
+    uncertainty,
+)
 
-FOLDERS = (clicks, dissertation, mpm, pl_partition, pmop, quality, sources, structrank, uncertainty)
+FOLDERS = (asking, clicks, dissertation, mpm, pl_partition, pmop, quality, sources, structrank, uncertainty)
 BREAKS = [mutant for folder in FOLDERS for mutant in folder.BREAKS]

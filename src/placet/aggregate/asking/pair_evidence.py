@@ -37,7 +37,9 @@ def log_evidence(wins: ArrayLike, losses: ArrayLike, bar: float = 0.5) -> Floats
     rows, columns = (int(one.max(initial=0.0)) + 1 for one in (won, lost))
     if 2 * rows * columns > won.size or (won % 1).any() or (lost % 1).any():
         return _log_evidence(won, lost, bar)
-    table = _log_evidence(*np.indices((rows, columns), np.float64), bar)  # many pairs, few votes each
+    count = np.arange(float(max(rows, columns)))  # many pairs, few votes each
+    first, second = np.broadcast_arrays(count[:rows, None], count[:columns])
+    table = _log_evidence(first, second, bar)
     return table[won.astype(np.int64), lost.astype(np.int64)]
 
 
