@@ -62,8 +62,10 @@ def test_three_kinds_with_a_page_and_json(files, placet_command):
         (["a={}/human.csv", "b={}/judge.csv", "-p", "drift=1"], "unknown to 'sources'"),
         (["{}/human.csv", "{}/table.csv"], "as sources of one fit: placet aggregate human="),
         (["{}/both.csv", "--source", "judge", "--parts"], "leave --parts or --dask out"),
-        (["{}/table.csv", "--tasks", "--parts"], "--tasks cuts a file up"),
+        (["{}/table.csv", "--tasks", "--parts"], "--tasks cuts files up"),
         (["{}/table.csv", "--tasks", "--target", "music"], "target 'music' is not a source; choose from maths, law"),
+        (["a={}/human.csv", "b={}/judge.csv", "--pair", "id"], "name it by --target"),
+        (["a={}/human.csv", "b={}/judge.csv", "--pair", "id", "--target", "a", "--parts"], "--pair id cuts files up"),
         (["{}/human.csv", "--tasks"], "--tasks needs a score table"),
         (["{}/both.csv", "--tasks", "--source", "judge"], "give only one"),
     ],
@@ -88,3 +90,15 @@ def test_tasks_of_a_table_are_sources(files, placet_command):
     named = [f"human={files / 'human.csv'}", f"bench={table}"]
     value = json.loads(placet_command("aggregate", *named, "--tasks", "--target", "human", "--json")[0])
     assert [row["source"] for row in value["sources"]] == ["human", "maths", "law"]
+
+
+def test_votes_are_paired_by_a_column_of_ids(files, placet_command):
+    for name in ("human", "judge"):
+        head, *lines = (files / f"{name}.csv").read_text().split()
+        (files / f"{name}.csv").write_text("\n".join([f"{head},id", *(f"{x},{k}" for k, x in enumerate(lines))]) + "\n")
+    named = [f"{name}={files / name}.csv" for name in ("human", "judge", "table")]
+    out, said = placet_command("aggregate", *named, "--target", "human", "--pair", "id")
+    assert "judge judged the answers of " in said
+    data = {name: placet.read(files / f"{name}.csv", agent="id") for name in ("human", "judge")}
+    found = placet.consensus(placet.Sources(data | {"table": placet.read(files / "table.csv")}, "human", paired=True))
+    assert [line.split("\t")[0] for line in out.splitlines()[1:]] == found.ranking

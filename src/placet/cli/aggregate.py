@@ -35,7 +35,15 @@ from placet.cli.common.options import (
 )
 from placet.cli.common.parts_option import InParts, OnDask, open_parts
 from placet.cli.common.read_files import read_or_update
-from placet.cli.common.read_sources import SourceColumn, Target, Tasks, check_sources, read_sources, sources_in_parts
+from placet.cli.common.read_sources import (
+    PairColumn,
+    SourceColumn,
+    Target,
+    Tasks,
+    check_sources,
+    read_sources,
+    sources_in_parts,
+)
 
 if TYPE_CHECKING:
     from placet.aggregate import Groups, Mixture
@@ -98,6 +106,7 @@ def aggregate(
     source: SourceColumn = "",
     target: Target = "",
     tasks: Tasks = False,
+    pair: PairColumn = "",
     by: Annotated[
         str, in_group("A column: one board for each of its values, and a page that compares.", MODEL, "COLUMN")
     ] = "",
@@ -161,7 +170,7 @@ def aggregate(
     method = method_name(method) if method else ""
     options, fitting = _model_options(control or [], agents, drift, step, ties, order_effect)
     refused = {"--by": by, "--groups": groups, "--agents": agents, "--drift": drift, f"--method {method}": method}
-    joined = (check_sources(files, source, target, refused, tasks), source, target, tasks)
+    joined = (check_sources(files, source, target, refused, tasks, pair), source, target, tasks, pair)
     params, mixed = _split_parameters(groups, members, by, fitting | (parse_parameters(param) if param else {}))
     _check_parameters(method, params, drift, any(joined))
     with _opened(files, by, format, options | reading, in_parts, dask, method, joined) as (data, board):
@@ -317,22 +326,22 @@ def _opened(
     in_parts: bool,
     dask: str,
     method: str,
-    joined: tuple[dict[str, list[Path]], str, str, bool],
+    joined: tuple[dict[str, list[Path]], str, str, bool, str],
 ) -> "Iterator[tuple[Any, Board | None]]":
     """The data, in memory or in parts, and the board to update, if one is given; ``joined``: files of sources by name,
-    the column of sources, the target, and whether tasks are sources.
+    the column of sources, the target, whether tasks are sources, and the column of ids that pairs votes.
     """
-    named, source, target, tasks = joined
-    if in_parts and (source or tasks):
-        given = f"--source {source}" if source else "--tasks"
-        raise ValueError(f"{given} cuts a file up and needs it in memory; leave --parts or --dask out")
+    named, source, target, tasks, pair = joined
+    if in_parts and (source or tasks or pair):
+        given = f"--source {source}" if source else "--tasks" if tasks else f"--pair {pair}"
+        raise ValueError(f"{given} cuts files up and needs them in memory; leave --parts or --dask out")
     if in_parts and named:
         with sources_in_parts(named, target, format, options, dask) as parts:
             yield parts, None
         return
     if named or source or tasks:
         with progress_bar("reading"):
-            data = read_sources(files, named, source, target, format, options, tasks)
+            data = read_sources(files, named, source, target, format, options, tasks, pair)
         yield data, None
         return
     if in_parts:

@@ -21,8 +21,9 @@ class Sources(Mapping[Hashable, Any]):
     """A mapping of names to votes, ballots or score tables (or `Parts` of the first two) about the same items.
 
     ``target`` is the source whose opinion is asked for; the others count as far as they agree with it.  Without a
-    target, what the sources have in common is asked for.  ``item_names`` are those of all sources, matched by
-    name, the target's first.
+    target, what the sources have in common is asked for.  ``paired``: agents of votes are ids of the answers that were
+    compared, so that votes of two sources with the same agent and items are about the same answers, and their errors
+    are correlated.  ``item_names`` are those of all sources, matched by name, the target's first.
 
     >>> human = Comparisons.from_battles(["x", "y"], ["y", "z"], ["a", "a"])
     >>> judge = Comparisons.from_battles(["x", "y"], ["z", "x"], ["a", "b"])
@@ -32,6 +33,7 @@ class Sources(Mapping[Hashable, Any]):
 
     data: Mapping[Hashable, Any]
     target: Hashable = None
+    paired: bool = False
     item_names: Names = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,6 +47,8 @@ class Sources(Mapping[Hashable, Any]):
                 raise DataError(f"source {name!r} has {len(part.items)} item; a source compares at least two")
         if self.target is not None and self.target not in self.data:
             raise DataError(f"target {self.target!r} is not a source; choose from {as_choices(self.data)}")
+        if self.paired and self.target is None:
+            raise DataError("paired sources need a target, whose votes are paired with those of a judge; name it")
         first = [self.data[self.target].items] if self.target is not None else []
         names = distinct([*first, *(part.items for part in self.data.values())])
         set_columns(self, data=dict(self.data), item_names=names)
@@ -120,7 +124,8 @@ class Sources(Mapping[Hashable, Any]):
     def without(self, name: Hashable) -> "Sources":
         """The other sources; without the target, what they have in common is asked for."""
         rest = {other: part for other, part in self.data.items() if other != name}
-        return Sources(rest, None if name == self.target else self.target)
+        target = None if name == self.target else self.target
+        return Sources(rest, target, self.paired and target is not None and len(rest) > 1)
 
     def describe(self) -> dict[str, Any]:
         """Counts of items and sources, and how much evidence each source has."""

@@ -13,6 +13,7 @@ from placet.aggregate.result.learned.source_parameters import SourceParameters
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.sources.item_response import Response
 from placet.aggregate.sources.joint_mode import Widths, add_square
+from placet.aggregate.sources.paired_votes import PairedRows, PairedVotes, paired_rows
 from placet.aggregate.sources.source_fit import SourceFit, fit_sources
 from placet.aggregate.sources.source_likelihood import VoteLikelihood, likelihood_of
 from placet.aggregate.sources.width_evidence import deviations, worth
@@ -53,6 +54,10 @@ def consensus_of_sources(
     own = {name: likelihood_of(part, sources.index(name), ties, response) for name, part in data.items()}
     others = [name for name in sources if name != sources.target]
     target = None if sources.target is None else own[sources.target]
+    rows = paired_rows(sources) if sources.paired else None
+    if rows is not None:
+        judge = own[rows.source]
+        target = PairedVotes(rows, sources.index(sources.target), ties, judge, others.index(rows.source))
     found = fit_sources(target, [own[name] for name in others], n, max_iter)
     level = 1.0 if target is not None else float(np.exp(found.z[1 : 1 + len(others)].mean()))
     learned = parameters_of(sources, found, others, level)
@@ -68,7 +73,7 @@ def consensus_of_sources(
         covariance=covariance,
         win=win,
         fit=found.fit,
-        notes=(*sources.notes, *_notes(sources, found), *learned.notes()),
+        notes=(*sources.notes, *_notes(sources, found), *learned.notes(), *_pairing_notes(sources, rows, found)),
         tolerance=SCORE_TOLERANCE,
         support=_support(sources, data),
         prior=level * found.widths.w,
@@ -155,6 +160,24 @@ def _notes(sources: Sources, found: SourceFit) -> list[str]:
     if sources.target is None:
         notes.append("no target: the scores are what the sources have in common; target= names the one that counts")
     return notes
+
+
+def _pairing_notes(sources: Sources, rows: PairedRows | None, found: SourceFit) -> list[str]:
+    """What pairing found, if it was asked for."""
+    if not sources.paired:
+        return []
+    if rows is None:
+        return [f"no source has a vote with the id of one of {sources.target}: nothing is paired"]
+    target = found.joint.target
+    x = found.joint.of_target(found.x)
+    H = target.derivatives(x)[1]
+    at = np.arange(len(target.index))
+    H[at, at] += found.widths.w**-2
+    error = float(np.sqrt(np.linalg.inv(H)[-1, -1]))
+    return [
+        f"{rows.source} judged the answers of {rows.answered:g} of {evidence_count(sources[sources.target]):g} "
+        f"{sources.target} votes: its verdict moves their log odds by {x[-1]:.2f} ± {error:.1g} beyond the scores"
+    ]
 
 
 def groups_apart(found: SourceFit) -> list[Ints]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from placet import optim
 from placet.aggregate.sources.joint_mode import JointPosterior, Widths
+from placet.aggregate.sources.paired_votes import PairedEvidence, PairedPosterior, PairedVotes
 from placet.aggregate.sources.width_evidence import SourceEvidence, average_over_relations
 from placet.data.arrays import Floats
 
@@ -58,7 +59,11 @@ def fit_sources(target: Any, others: Sequence[Any], n: int, max_iter: int = 200)
 
     Without a target the width w of theta is held at 1, and the sources' scales say how far apart they see the items.
     """
-    joint, count = JointPosterior(target, others, n), len(others)
+    count = len(others)
+    posterior, around = JointPosterior, SourceEvidence  # type: tuple[Any, Any]
+    if isinstance(target, PairedVotes):
+        posterior, around = PairedPosterior, PairedEvidence
+    joint: Any = posterior(target, others, n)
     free = np.ones(1 + 2 * count)
     free[0] = float(target is not None)
     z = np.zeros(1 + 2 * count)
@@ -68,7 +73,7 @@ def fit_sources(target: Any, others: Sequence[Any], n: int, max_iter: int = 200)
         found = joint.mode(x, Widths.of(z), max_iter)
         x, steps = found.x, steps + found.n_iter
         change = _learn_tables(joint, x, z)
-        evidence = SourceEvidence(joint, x, free)
+        evidence = around(joint, x, free)
         new = evidence.best(z)
         change = max(change, float(np.abs(new - z).max(initial=0.0)))
         z = new
@@ -76,7 +81,7 @@ def fit_sources(target: Any, others: Sequence[Any], n: int, max_iter: int = 200)
             converged = found.converged
             break
     found = joint.mode(x, Widths.of(z), max_iter)
-    evidence = SourceEvidence(joint, found.x, free)
+    evidence = around(joint, found.x, free)
     average, unrelated = average_over_relations(evidence, z)
     message = "converged" if converged else f"not converged: scales and widths still move after {MOST_ROUNDS} rounds"
     fit = optim.Fit(found.x, found.value, found.grad_norm, steps + found.n_iter, converged, message)

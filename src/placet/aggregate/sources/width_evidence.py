@@ -48,12 +48,15 @@ LEAST_CURVATURE = 0.25
 
 
 class Quadratic(NamedTuple):
-    """A source at the mode: numbers of its items, eigenvalues and vectors of L, and rho."""
+    """A source at the mode: numbers of its items, eigenvalues and vectors of L, and rho; of a source that is tied to
+    theta directly (`placet.aggregate.sources.paired_votes`), also V' C'.
+    """
 
     items: Ints
     values: Floats
     vectors: Floats
     rho: Floats
+    cross: Floats | None = None
 
 
 def quadratic(likelihood: Any, x: Floats) -> tuple[Floats, Floats]:
@@ -342,6 +345,8 @@ def deviations(one: Quadratic, a: float, v: float, mean: Floats, covariance: Flo
     V, den = one.vectors, 1 + one.values * v * v
     B = (V * (v * v / den)) @ V.T
     G = -a * (V * (one.values * v * v / den)) @ V.T
+    if one.cross is not None:
+        G = G - (V * (v * v / den)) @ one.cross
     center = np.eye(len(V)) - 1 / len(V)
     theta, C = mean[one.items], covariance[np.ix_(one.items, one.items)]
     e = center @ (B @ (V @ one.rho) + G @ theta)

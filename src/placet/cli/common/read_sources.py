@@ -1,6 +1,7 @@
 """Files as sources of one fit: ``human=votes.csv gpt-4=judge.jsonl``, or one file with a column of sources."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +37,16 @@ Tasks = Annotated[
     typer.Option("--tasks", help="Every task of a score table is a source of its own.", rich_help_panel=MODEL),
 ]
 
+PairColumn = Annotated[
+    str,
+    typer.Option(
+        "--pair",
+        metavar="COLUMN",
+        help="A column with the id of what was judged: votes of two sources with one id are about the same answers.",
+        rich_help_panel=MODEL,
+    ),
+]
+
 
 def named_files(files: Sequence[Path]) -> dict[str, list[Path]]:
     """NAME=FILE arguments as name -> files; empty if no argument has a name.  An existing file is never split."""
@@ -53,7 +64,7 @@ def named_files(files: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def check_sources(
-    files: Sequence[Path], source: str, target: str, refused: dict[str, Any], tasks: bool = False
+    files: Sequence[Path], source: str, target: str, refused: dict[str, Any], tasks: bool = False, pair: str = ""
 ) -> dict[str, list[Path]]:
     """The named files; a ``ValueError`` for options that do not go together, before anything is read.
 
@@ -63,6 +74,8 @@ def check_sources(
     if target and not (named or source or tasks):
         example = f"{target}={files[0]}"
         raise ValueError(f"--target {target} needs sources: name the files ({example}), or --source COLUMN")
+    if pair and not target:
+        raise ValueError(f"--pair {pair} joins votes of a target with those of a judge; name it by --target")
     if tasks and source:
         raise ValueError(f"--source {source} and --tasks both say what the sources are; give only one")
     if source and named:
@@ -84,10 +97,13 @@ def read_sources(
     format: str,
     options: dict[str, Any],
     tasks: bool = False,
+    pair: str = "",
 ) -> "Sources":
-    """Read the named files, or one file by its column of sources; ``tasks`` takes score tables apart."""
+    """Read the named files, or one file by its column of sources; ``tasks`` takes score tables apart, and ``pair`` is
+    the column of ids by which votes are paired.
+    """
     from placet import io
-    from placet.data import Scores, Sources
+    from placet.data import Comparisons, Scores, Sources
 
     if tasks and not named:
         named = {files[0].name: list(files)}
@@ -96,12 +112,17 @@ def read_sources(
             name: io.to_aggregate(io.read_files(own, format or None, **options), str(own[0]))
             for name, own in named.items()
         }
+        for name, own in named.items():
+            if pair and isinstance(parts[name], Comparisons):  # only votes have ids, and only they take this option
+                parts[name] = io.read_files(own, format or None, **options | {"agent": pair})
     else:
+        options = options | {"agent": pair} if pair else options
         slices = io.read_slices([str(file) for file in files], source, format or None, **options)
         parts = {str(name): io.to_aggregate(part, f"{source} {name!r}") for name, part in slices.items()}
     if tasks and not any(isinstance(part, Scores) for part in parts.values()):
         raise ValueError(f"--tasks needs a score table; {', '.join(map(str, files))} hold none")
     found = Sources.of_tasks(parts, target or None) if tasks else Sources(parts, target or None)
+    found = replace(found, paired=True) if pair else found
     for note in found.notes:
         say(note)
     return found
