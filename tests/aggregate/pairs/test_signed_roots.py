@@ -119,3 +119,38 @@ def test_a_part_of_the_board_and_other_errors():
     assert (part.separated() == consensus(votes(counts), "bradley-terry").with_min_support(10).separated()).all()
     assert consensus(votes(counts), "bradley-terry", stderr="sandwich").roots is None
     assert Consensus(("a", "b"), [1.0, 0.0], method="m", stderr=[1.0, 0.0]).prob_above("a", "b") == ndtr(1)
+
+
+def board(won, lost):
+    sides = ["a"] * won + ["b"] * lost, ["b"] * won + ["a"] * lost
+    return consensus(Comparisons.from_battles(*sides, ["a"] * (won + lost), items="ab"), "bradley-terry", prior=2)
+
+
+def test_a_win_more_never_lowers_the_bounds_of_a_score():
+    """Score -+ errors gave the winner of 20 of 20 the interval -0.1 to 5.1, that of 20 of 21 the interval 0.5 to 2.3."""
+    for lost in (0, 1, 3):
+        bounds = [[end[0] for end in board(won, lost).interval()] for won in (3, 4, 8, 20, 60, 200)]
+        assert (np.diff(bounds, axis=0) > 0).all()
+    assert board(20, 0).interval()[0][0] > board(20, 1).interval()[0][0] > 0
+    assert board(20, 0).interval()[1][0] > board(20, 1).interval()[1][0]
+    assert board(20, 0).interval()[0][0] == pytest.approx(-board(20, 0).interval()[1][1], abs=1e-3)
+
+
+def test_the_interval_of_a_perfect_record_is_a_profile():
+    """Two scores s and -s with the prior's sd 2: f(s) = 20 log(1 + exp(-2 s)) + s^2 / 4."""
+    f = lambda s: 20 * np.log1p(np.exp(-2 * s)) + s**2 / 4  # noqa: E731
+    grid = np.linspace(0, 12, 1_200_001)
+    values = f(grid)
+    inside = grid[2 * (values - values.min()) <= 1.959964**2]
+    low, high = board(20, 0).interval()
+    assert (low[0], high[0]) == pytest.approx((inside[0], inside[-1]), abs=2e-3)
+    wide = board(20, 0).interval(0.99)
+    assert wide[0][0] < low[0]
+    assert wide[1][0] > high[0]
+
+
+def test_other_records_keep_their_normal_interval():
+    votes = Comparisons.from_battles("aabbc", "bbcca", ["a", "b", "a", "a", "tie"])
+    found = consensus(votes, "bradley-terry")
+    z = 1.959964 * found.stderr
+    np.testing.assert_allclose(found.interval(), (found.scores - z, found.scores + z), atol=1e-5)

@@ -26,6 +26,12 @@ FAR = 2.4
 MOST_FAR_PAIRS = 500
 """Largest number of pairs whose roots are computed for one table."""
 
+MOST_PERFECT, FARTHEST_ERRORS = 50, 64.0
+"""Largest number of perfect records whose intervals are profiled, and how far these may reach."""
+
+REACH_ACCURACY = 1e-3
+"""Accuracy of the ends of an interval, in standard errors."""
+
 CONTINUITY = 0.5
 """Votes by which the winner's count is lowered in tests, as counts are whole numbers."""
 
@@ -62,6 +68,48 @@ class SignedRoots:
                 out[i, j] = lowered[a] > lowered[b] and self._root(a, b, lowered, CONTINUITY) > critical
         return out
 
+    def errors_below_and_above(self, z: float) -> tuple[Floats, Floats]:
+        """How many standard errors (n,) an interval of each score reaches down and up, ``z`` if it is normal.
+
+        A score that nobody has beaten, or that beat nobody, may be much further out than its mode and hardly further
+        in.  Its interval holds the values t with sqrt(2 (f(t) - f)) <= z, f(t) the least with this score at t above the
+        mean; relative to the error of the curvature, so that an error which includes more scales it.  O(steps n^3).
+        """
+        low, high = np.full((2, len(self.index)), z)
+        n = self.p.n_items
+        for k in np.flatnonzero(self._perfect()[self.index])[:MOST_PERFECT].tolist():
+            contrast = np.zeros(len(self.x))
+            contrast[:n] = -1.0 / n
+            contrast[self.index[k]] += 1.0
+            at = hessian(self.p, derivatives(self.p, self.x))
+            error = math.sqrt(float(contrast @ np.linalg.solve(at, contrast)) / self.p.scale)
+            low[k], high[k] = (self._reach(contrast, side * error, z) for side in (-1.0, 1.0))
+        return low, high
+
+    def _perfect(self) -> NDArray[np.bool_]:
+        """(n,): items of the counts that were compared, and won all or lost all."""
+        p, n = self.p, self.p.n_items
+        won = np.bincount(p.i, p.wins_i, n) + np.bincount(p.j, p.wins_j, n)
+        lost = np.bincount(p.i, p.wins_j, n) + np.bincount(p.j, p.wins_i, n)
+        tied = np.bincount(p.i, p.ties, n) + np.bincount(p.j, p.ties, n)
+        return (tied == 0) & ((won == 0) != (lost == 0))
+
+    def _reach(self, contrast: Floats, error: float, z: float) -> float:
+        """The number of errors, along ``contrast`` in the direction of ``error``, at which the root is ``z``."""
+        middle = float(contrast @ self.x)
+
+        def root(errors: float) -> float:
+            there = minimum_along(self.p, self.x, contrast, middle + errors * error)
+            return self._fall(there, self.x) - z
+
+        near, far = 0.0, z
+        while root(far) < 0 and far < FARTHEST_ERRORS * z:
+            near, far = far, 2 * far
+        while far - near > REACH_ACCURACY:
+            middle_errors = (near + far) / 2
+            near, far = (middle_errors, far) if root(middle_errors) < 0 else (near, middle_errors)
+        return far
+
     def only(self, keep: NDArray[np.bool_]) -> "SignedRoots":
         """The roots of the items of a mask."""
         return replace(self, index=self.index[keep])
@@ -78,15 +126,28 @@ class SignedRoots:
 def minimum(p: PairCounts, x: Floats, i: int, j: int, *, equal: bool) -> Floats:
     """The minimum with equal scores i and j, or else with CONTINUITY of a vote less for i and more for j.
 
-    By Newton's method from the minimum x of ``p``; with equal scores, each step minimizes the quadratic approximation
-    among the points with equal scores.
+    By Newton's method from the minimum x of ``p``.
     """
     contrast = np.zeros(len(x))
     contrast[[i, j]] = 1.0, -1.0
-    tilt = np.zeros(len(x)) if equal else CONTINUITY / p.scale * contrast
+    if not equal:
+        return _newton(p, x.copy(), contrast, CONTINUITY / p.scale * contrast, fixed=False)
     x = x.copy()
-    if equal:
-        x[[i, j]] = x[[i, j]].mean()
+    x[[i, j]] = x[[i, j]].mean()
+    return _newton(p, x, contrast, np.zeros(len(x)), fixed=True)
+
+
+def minimum_along(p: PairCounts, x: Floats, contrast: Floats, value_there: float) -> Floats:
+    """The minimum among the points with ``contrast @ x`` = ``value_there``, from the minimum x of ``p``."""
+    along = np.linalg.solve(hessian(p, derivatives(p, x)), contrast)
+    start = x + along * ((value_there - float(contrast @ x)) / float(contrast @ along))
+    return _newton(p, start, contrast, np.zeros(len(x)), fixed=True)
+
+
+def _newton(p: PairCounts, x: Floats, contrast: Floats, tilt: Floats, *, fixed: bool) -> Floats:
+    """Newton's method with ``tilt`` added to the gradient; if ``fixed``, each step minimizes the quadratic
+    approximation among the points with the same ``contrast @ x``.
+    """
     here = value(p, x) + float(tilt @ x)
     for _ in range(MOST_STEPS):
         at = derivatives(p, x)
@@ -94,7 +155,7 @@ def minimum(p: PairCounts, x: Floats, i: int, j: int, *, equal: bool) -> Floats:
         if failed:
             raise np.linalg.LinAlgError("the Hessian is not positive definite")
         step, along = lapack.dpotrs(factor, np.column_stack([at.gradient + tilt, contrast]), lower=1)[0].T
-        if equal:
+        if fixed:
             step = step - along * (contrast @ step) / (contrast @ along)
         if np.abs(step).max() <= STEP_TOLERANCE:
             break

@@ -16,6 +16,7 @@ from placet.data.arrays import Floats, Ints, Names, frozen, plain_names
 from placet.data.errors import one_of
 from placet.io.escaping import visible
 from placet.optim import Fit
+from placet.stats import normal_quantile
 
 if TYPE_CHECKING:
     import polars as pl
@@ -174,12 +175,20 @@ class Consensus:
         """
         self._need_uncertainty()
         low, high = uncertainty.score_interval(self.scores, self.stderr, self.draws, level)
+        if self.draws is None and self.units is None and self.roots is not None and self.stderr is not None:
+            return self._profiled_interval(level, self.stderr)
         if self.units is None or len(self.items) == 1:  # one item has its score by definition, whoever voted
             return low, high
         wider = self.units.student(level)
         if np.isinf(wider):  # one unit says nothing, even where its votes do not vary
             return np.full_like(low, -np.inf), np.full_like(high, np.inf)
         return self.scores - wider * (self.scores - low), self.scores + wider * (high - self.scores)
+
+    def _profiled_interval(self, level: float, stderr: Floats) -> tuple[Floats, Floats]:
+        """Score -+ standard errors, as many as the signed roots of the posterior say near a perfect record."""
+        assert self.roots is not None
+        down, up = self.roots.errors_below_and_above(-normal_quantile((1 - level) / 2))
+        return self.scores - down * stderr, self.scores + up * stderr
 
     def rank_interval(
         self, level: float = 0.95, kind: separation.RankSetKind = "simultaneous", *, random_state: int = 0

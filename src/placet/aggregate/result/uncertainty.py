@@ -48,6 +48,9 @@ class Roots(Protocol):
     def separated(self, found: NDArray[np.bool_], critical: float) -> NDArray[np.bool_]:
         """``found`` and the pairs of distant scores whose root exceeds ``critical``."""
 
+    def errors_below_and_above(self, z: float) -> tuple[Floats, Floats]:
+        """How many standard errors an interval of each score reaches down and up; ``z`` if it is normal."""
+
     def only(self, keep: NDArray[np.bool_]) -> "Roots":
         """The roots of the items of a mask."""
 
