@@ -28,7 +28,7 @@ def closes_now(connection: sqlite3.Connection, poll: Poll, asked: str) -> bool:
     goal = Goal(poll.settings["goal"], poll.settings["k"], level=poll.settings["level"])
     if poll.kind == "pairs" and not _is_near(connection, poll, goal, asked):
         return False
-    if not GoalEvidence(_counted(connection, poll), np.arange(len(poll.items)), goal).is_reached():
+    if not GoalEvidence(_count_votes(connection, poll), np.arange(len(poll.items)), goal).is_reached():
         return False
     connection.execute("UPDATE poll SET open = 0 WHERE id = ?", (poll.id,))
     return True
@@ -45,7 +45,7 @@ def _is_near(connection: sqlite3.Connection, poll: Poll, goal: Goal, asked: str)
     return bool(most >= bound - np.log(len(poll.items)))
 
 
-def _counted(connection: sqlite3.Connection, poll: Poll) -> HeadToHead:
+def _count_votes(connection: sqlite3.Connection, poll: Poll) -> HeadToHead:
     """The votes that count, by pairs."""
     if poll.kind != "pairs":
         cursor = connection.execute("SELECT * FROM vote WHERE poll = ? AND counts = 1 ORDER BY number", (poll.id,))
