@@ -31,8 +31,10 @@ if TYPE_CHECKING:
         scan,
         write,
     )
-    from placet.metrics import compare, metric
+    from placet.metrics import compare, evaluate, metric
     from placet.rank import load
+    from placet.rank.linear.linear_ranker import LinearRanker
+    from placet.report import write_consensus_page
     from placet.threads import set_threads
 
 # Where each public name lives.  A name is imported when it is first used, so that `import placet` stays light.
@@ -68,10 +70,11 @@ _HOME = {
         "scan",
         "write",
     ),
-    "placet.metrics": ("compare", "metric"),
+    "placet.metrics": ("compare", "evaluate", "metric"),
     "placet.aggregate": ("Consensus", "ConsensusSet", "consensus", "fragility", "verify"),
     "placet.axioms": ("audit",),
-    "placet.rank": ("load",),
+    "placet.rank": ("LinearRanker", "load"),
+    "placet.report": ("write_consensus_page",),
     "placet.threads": ("set_threads",),
 }
 _MODULES = (

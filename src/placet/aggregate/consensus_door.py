@@ -46,7 +46,7 @@ MOST_COVARIANCES = 1 << 27
 
 @overload
 def consensus(
-    data: Comparisons | Parts,
+    data: Rankings | Comparisons | Scores | Parts,
     method: str | None = ...,
     *,
     bootstrap: int = ...,
@@ -82,7 +82,8 @@ def consensus(
     """Consensus of votes, ballots, ratings or scores by a method of `METHODS`.
 
     Each instance (query, topic, race) is a separate problem over the items on its ballots, and data with instances give
-    a `ConsensusSet`; all other data give a `Consensus`.  Models that learn about agents see all instances at once.
+    a `ConsensusSet`, which their type does not tell; all other data give a `Consensus`.  Models that learn about agents
+    see all instances at once.
 
     Parameters
     ----------
@@ -101,8 +102,16 @@ def consensus(
     engine : where parts are processed: a `distributed.Client`, or None for this process
     **params : parameters of the method
 
+    Returns
+    -------
+    Consensus or ConsensusSet
+        Scores, ranks and their uncertainty; one `Consensus` for each instance, slice or group of voters in a set.
+
     Examples
     --------
+    >>> board = consensus(Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]]), "borda")
+    >>> board.ranking, board["a"].rank
+    (['a', 'b'], 1)
     >>> lists = Rankings.from_orders([["a", "b"], ["y", "x"], ["y", "x"]], instance=["cats", "dogs", "dogs"])
     >>> consensus(lists, "borda").ranking
     {'cats': ['a', 'b'], 'dogs': ['y', 'x']}

@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, overload
 
 from placet.data import Comparisons, DataError, Queries, Rankings, concat
 from placet.data.arrays import set_columns
@@ -149,6 +149,22 @@ FORMATS: dict[str, Format] = {
 }
 
 
+BallotFormat = Literal[
+    "preflib", "trec-run", "ratings", "best-worst", "qualtrics", "surveyjs", "preferences", "ballots"
+]
+"""Formats that are read as `Rankings`."""
+
+
+@overload
+def read(source: Any, format: Literal["battles"], *, on_error: OnError = ..., **options: Any) -> Comparisons: ...
+@overload
+def read(source: Any, format: BallotFormat, *, on_error: OnError = ..., **options: Any) -> Rankings: ...
+@overload
+def read(source: Any, format: Literal["scores"], *, on_error: OnError = ..., **options: Any) -> Scores: ...
+@overload
+def read(source: Any, format: Literal["letor", "features"], *, on_error: OnError = ..., **options: Any) -> Queries: ...
+@overload
+def read(source: Any, format: str | None = ..., *, on_error: OnError = ..., **options: Any) -> Any: ...
 def read(source: Any, format: str | None = None, *, on_error: OnError = "raise", **options: Any) -> Any:
     """Read data in any supported format; ``format`` is a key of ``FORMATS``, or is guessed.
 
@@ -164,6 +180,14 @@ def read(source: Any, format: str | None = None, *, on_error: OnError = "raise",
     are ballots.  Tables are recognized by their columns, and ballots also by their cells; ambiguity is a ``DataError``
     that says how to choose.  LETOR text without ``qid:`` takes the sizes of its queries from the file ``FILE.query``
     next to it (LightGBM), if there is one.
+
+    Returns
+    -------
+    Comparisons, Rankings, Scores, Queries, ...
+        What the file holds; with ``format`` the type is known to type checkers, too.
+
+    >>> read({"model_a": ["ant", "bee"], "model_b": ["bee", "cat"], "winner": ["a", "tie"]}, "battles")
+    Comparisons(2 pairs, 3 items, 2 votes)
     """
     possible = formats_with(options, format)
     sources = expand(source)

@@ -1,7 +1,7 @@
 """The result of every method: scores, their uncertainty, and how they were found."""
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.aggregate.goal_verdict import LOOKS, Goal, GoalVerdict, Look, VotesBehind, ask_question
 from placet.aggregate.result import display, result_tables, separation, uncertainty
+from placet.aggregate.result.standing_row import StandingRow
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Ints, Names, frozen, plain_names
 from placet.data.errors import one_of
@@ -483,7 +484,46 @@ class Consensus:
         sets = self._votes_behind().next_sets(self, asked, n, size)
         return [tuple(self.items[i] for i in one) for one in sets]
 
+    # One item
+
+    def __len__(self) -> int:
+        """The number of items."""
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[StandingRow]:
+        """The rows of the board, best first."""
+        return (self[self.items[k]] for k in self.order.tolist())
+
+    def __contains__(self, item: Hashable) -> bool:
+        return item in self._index
+
+    def __getitem__(self, item: Hashable) -> StandingRow:
+        """The rank, score and uncertainty (95 %) of one item.
+
+        >>> c = Consensus(("ant", "bee"), [1.0, 3.0], method="borda")
+        >>> c["ant"].rank, len(c), [row.item for row in c]
+        (2, 2, ['bee', 'ant'])
+        """
+        k = self._number(item)
+        row = StandingRow(item, int(self.ranks[k]), float(self.scores[k]))
+        if self.stderr is not None:
+            low, high = self.rank_interval()
+            row = row._replace(stderr=float(self.stderr[k]), rank_low=int(low[k]), rank_high=int(high[k]))
+            if len(self.items) <= separation.MOST_PAIRED:
+                row = row._replace(tier=int(self._tiers_at_95[k]))
+        return row if self.support is None else row._replace(support=float(self.support[k]))
+
+    @cached_property
+    def _tiers_at_95(self) -> Ints:
+        return self.tier_numbers()
+
     # Display and export
+
+    def to_pandas(self, level: float = 0.95) -> Any:
+        """The table of `to_frame` as a pandas data frame; needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_frame(level).to_dict(as_series=False))
 
     def to_frame(
         self,
