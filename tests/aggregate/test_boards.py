@@ -254,7 +254,7 @@ def test_slices_diff_and_anchors_from_the_command(run, tmp_path):
     rows = [(*row[:3], row[3] or "de") for row in ROWS for _ in range(30)]
     pl.DataFrame(table(rows)).write_csv(tmp_path / "votes.csv")
     run("aggregate", "votes.csv", "--by", "language", "--out", "s.json", "--report", "p.html")
-    assert "<h2>Ranks by language</h2>" in (tmp_path / "p.html").read_text()
+    assert "<h2>Ranking by language</h2>" in (tmp_path / "p.html").read_text()
     out = run("aggregate", "votes.csv", "--by", "language").splitlines()
     assert out[0].split("\t")[0] == "language"
     assert {line.split("\t")[0] for line in out[1:]} == {"en", "fr", "de"}
