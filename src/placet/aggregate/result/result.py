@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.aggregate.goal_verdict import LOOKS, Goal, GoalVerdict, Look, VotesBehind, ask_question
 from placet.aggregate.result import display, result_tables, separation, uncertainty
-from placet.aggregate.result.standing_row import StandingRow
+from placet.aggregate.result.result_tables import StandingRow
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Ints, Names, frozen, plain_names
 from placet.data.errors import one_of

@@ -1,7 +1,7 @@
 """Results as tables: columns, rows, a data frame, ballots; several results one after another."""
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -88,3 +88,20 @@ def as_ballots(results: Sequence["Consensus"], instance: Sequence[Hashable] | No
         instance=instance,
         score=np.concatenate([np.zeros(0), *score]),
     )
+
+
+class StandingRow(NamedTuple):
+    """A row of a board; None for what the method does not provide.
+
+    >>> StandingRow("ant", 1, 2.0).rank
+    1
+    """
+
+    item: Hashable
+    rank: int
+    score: float
+    stderr: float | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+    tier: int | None = None
+    support: float | None = None
