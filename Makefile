@@ -23,8 +23,8 @@ $(AXE):
 	cd build && npm pack --silent axe-core@4.14.0 && tar xzf axe-core-4.14.0.tgz package/axe.min.js && mv package/axe.min.js . && rm -r package axe-core-4.14.0.tgz
 
 test: $(STAMPS)/test
-	$(BIN)/python -m pytest -n $(JOBS)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/losses/test_losses.py -m "not jit"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/losses/test_losses.py -m "not jit"
 
 check: lint types test
 
@@ -60,7 +60,7 @@ fuzz: $(STAMPS)/test
 
 # every index of every kernel is looked at; its own cache, for kernels compiled so are slow; the studio runs none of its own
 bounds: $(STAMPS)/test
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n $(JOBS) tests --ignore-glob='*/test_studio*'
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests --ignore-glob='*/test_studio*'
 
 # half an hour of CPU (TORTURE=--quick for a look); goes on where it was stopped; writes docs/reliability.md
 torture: $(STAMPS)/bench
