@@ -17,8 +17,8 @@ from placet.aggregate import METHODS
 from placet.aggregate.method import Method
 from placet.axioms import audit
 from placet.cli import app
-from placet.data import Lists, Rankings
-from placet.io.files import writing
+from placet.data import Comparisons, Lists, Rankings
+from placet.io.files import read_text, writing
 from placet.io.formats import FORMATS, Format
 from placet.kernels.jit import jit
 from placet.losses import LOSSES, Bound, Loss
@@ -115,7 +115,7 @@ def test_a_new_metric_is_a_function_and_a_row(monkeypatch, tmp_path):
     assert LinearRanker("ranknet").fit(data).score(data, metric="rows") == 4.0
 
 
-# A format: a module with three functions, a record (and a test and a row of docs/howto/formats.md)
+# A format: a module with two functions, or three if it is written, a record (and a test and a row of docs/howto/formats.md)
 
 
 def test_a_new_format_is_its_functions_and_one_record(monkeypatch, tmp_path):
@@ -137,6 +137,23 @@ def test_a_new_format_is_its_functions_and_one_record(monkeypatch, tmp_path):
     assert json.loads(done.stdout)["ranking"][0]["item"] == "a", done.output
     assert run("convert", path, tmp_path / "again.slash").exit_code == 0
     assert (tmp_path / "again.slash").read_text() == "a/b/c\nb/a\n"
+
+
+def test_a_new_log_is_its_reader_and_one_record(monkeypatch, tmp_path):
+    """A log is found by its first bytes, whatever its suffix says, and is not written."""
+
+    def read(source, *, on_error="raise"):
+        votes = [line.split() for line in read_text(source).splitlines()[1:]]
+        return Comparisons.from_battles([one[0] for one in votes], [one[1] for one in votes], ["a"] * len(votes))
+
+    found = Format(read, None, Comparisons, (".csv",), lambda head: {} if head.first == "duels" else None, by_head=True)
+    monkeypatch.setitem(FORMATS, "duels", found)
+    path = tmp_path / "d.csv"
+    path.write_text("duels\nx y\nx z\n")
+    done = run("aggregate", path, "--json")
+    assert json.loads(done.stdout)["ranking"][0]["item"] == "x", done.output
+    refused = run("convert", path, tmp_path / "again.csv", "--to", "duels")
+    assert "cannot be written as duels" in str(refused.exception)
 
 
 # The table "to add, touch" of CONTRIBUTING.md: how many files a row names, and that no other file is needed
@@ -228,7 +245,7 @@ class FirstFeature(Ranker):
 from typing import Any
 
 from placet.data import Rankings
-from placet.io.files import writing
+from placet.io.files import read_text, writing
 
 
 def read_slashes(source: Any, *, on_error: str = "raise") -> Rankings:
