@@ -1,4 +1,4 @@
-"""Judgments of MT-bench as FastChat (0.2) writes them: pairs of models judged in both orders, or single answers."""
+"""Judgments of MT-bench as FastChat (0.2.36) writes them: pairs of models judged in both orders, or single answers."""
 
 from typing import Any
 

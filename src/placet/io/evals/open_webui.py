@@ -1,4 +1,4 @@
-"""Feedback of Open WebUI (0.6, the export of its evaluations): a thumb up or down for one of the answers shown."""
+"""Feedback of Open WebUI (0.10.2, the export of its evaluations): a thumb up or down for one of the answers shown."""
 
 from typing import Any
 
