@@ -12,6 +12,7 @@ import io
 import math
 import time
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -186,6 +187,37 @@ _feedback = _lines(
         '"sibling_model_ids": ["z"]}}'
     )
 )
+_preferred = _lines(
+    lambda k: (
+        f'{{"output_1": "a", "generator_1": "m{k % 9}", "output_2": "b", "generator_2": "n{k % 7}", '
+        f'"preference": {1 + k % 2}, "annotator": "u"}}'
+    )
+)
+_harness_samples = _lines(
+    lambda k: (
+        f'{{"doc_id": {k}, "doc": {{}}, "target": "", "arguments": {{}}, "resps": [], "filtered_resps": [], '
+        f'"filter": "none", "metrics": ["acc"], "acc": {k % 2}}}'
+    )
+)
+
+
+def _harness_results(n: int) -> bytes:
+    tasks = (f'"t{k}": {{"alias": "t", "acc,none": 0.{k}, "acc_stderr,none": 0.1}}' for k in range(n))
+    return ('{"results": {' + ", ".join(tasks) + '}, "model_name": "m"}').encode()
+
+
+def _inspect(n: int) -> bytes:
+    samples = (f'{{"id": {k}, "epoch": 1, "scores": {{"match": {{"value": "{"CI"[k % 2]}"}}}}}}' for k in range(n))
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("_journal/start.json", '{"version": 2, "eval": {"model": "m", "task": "t"}}')
+        archive.writestr("summaries.json", "[" + ", ".join(samples) + "]")
+    return out.getvalue()
+
+
+def _helm(n: int) -> bytes:
+    instance = '{{"instance_id": "id{0}", "train_trial_index": 0, "stats": [{{"name": {{"name": "em"}}, "mean": 1}}]}}'
+    return ("[" + ", ".join(instance.format(k) for k in range(n)) + "]").encode()
 
 
 READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
@@ -216,6 +248,16 @@ READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
     "fastchat-pairs": (_judged_pairs, "x.jsonl", "fastchat-pairs", 20_000),
     "fastchat-scores": (_judged_answers, "x.jsonl", "fastchat-scores", 40_000),
     "open-webui": (_feedback, "x.jsonl", "open-webui", 40_000),
+    "alpaca-eval": (_preferred, "x.json", "alpaca-eval", 40_000),
+    "inspect": (_inspect, "x.eval", "inspect", 40_000),
+    "lm-harness-samples": (
+        _harness_samples,
+        "m/samples_t_2026-01-01T00-00-00.0.jsonl",
+        "lm-harness-samples",
+        40_000,
+    ),
+    "lm-harness-results": (_harness_results, "x.json", "lm-harness-results", 40_000),
+    "helm": (_helm, "t:model=m/per_instance_stats.json", "helm", 40_000),
     "ballots with counts": (_abif, "x.abif", "ballots", 60_000),
     "battles, jsonl": (_jsonl, "x.jsonl", "battles", 40_000),
     "battles, json": (_json, "x.json", "battles", 40_000),

@@ -97,6 +97,30 @@ PAIRS = [
 RATED = [feedback("u", "x", 1, ["y", "z"]), feedback("v", "y", "-1", ["z"]), feedback("v", "x", 1, [])]
 
 
+def annotation(first, second, preference, lengths=(3, 5)):
+    return {
+        "instruction": "Name an actor.",
+        "output_1": "a" * lengths[0],
+        "generator_1": first,
+        "dataset": "helpful_base",
+        "output_2": "b" * lengths[1],
+        "generator_2": second,
+        "annotator": "weighted_judge",
+        "preference": preference,
+        "price_per_example": 0.01,
+    }
+
+
+PREFERRED = [
+    annotation("base", "x", 1.25),
+    annotation("base", "x", 2.0),
+    annotation("base", "y", 1),
+    annotation("base", "y", 1.5),
+    annotation("base", "y", 0),
+    annotation("base", "y", None),
+]
+
+
 def lines(records):
     return "\n".join(map(json.dumps, records)) + "\n"
 
@@ -129,6 +153,13 @@ def wins(votes):
             ("u", "v"),
             ("1 rating of an answer shown alone left out",),
         ),
+        (
+            "annotations.json",
+            json.dumps(PREFERRED),
+            {("base", "x"): 0.75, ("x", "base"): 1.25, ("base", "y"): 1, "tie": 2},
+            ("weighted_judge",),
+            ("1 vote split by the chance of the preference", "1 annotation without a preference left out"),
+        ),
     ],
 )
 def test_votes(name, text, won, agents, notes, tmp_path):
@@ -146,6 +177,22 @@ def test_who_was_seen_first_is_kept_where_asked(tmp_path):
     seen = {(votes.items[i], votes.items[j]): won for i, j, won in zip(votes.i, votes.j, votes.wins_i)}
     assert votes.ordered
     assert seen == {("x", "y"): 1, ("y", "x"): 0}
+
+
+def test_the_lengths_of_outputs_are_controls(tmp_path, placet_command):
+    """The judge takes the longer output in 9 of 10 pairs, and x writes long ones: x leads, until length is controlled."""
+    rows = [annotation("base", "x", 1 if k == 0 else 2, (10, 30)) for k in range(10)] * 4
+    rows += [annotation("base", "x", 2 if k == 0 else 1, (30, 10)) for k in range(10)]
+    (tmp_path / "annotations.json").write_text(json.dumps(rows))
+    votes = placet.read(tmp_path / "annotations.json", control="length")
+    assert votes.controls == ("length",)
+    assert sorted({float(row[0]) for row in votes.control}) == [-20, 20]
+    said = placet_command("aggregate", tmp_path / "annotations.json", code=0)[0]
+    plain = {line.split("\t")[0]: float(line.split("\t")[1]) for line in said.splitlines()[1:3]}
+    said = placet_command("aggregate", tmp_path / "annotations.json", "--control", "length", code=0)[0]
+    fair = {line.split("\t")[0]: float(line.split("\t")[1]) for line in said.splitlines()[1:3]}
+    assert plain["x"] - plain["base"] > 1
+    assert abs(fair["x"] - fair["base"]) < 0.1
 
 
 def test_scores_of_every_eval_ever(tmp_path, placet_command):
@@ -183,6 +230,9 @@ def test_scores_of_mt_bench(tmp_path):
         ([PAIRS[0], pair(1, "x", "y", "A", "tie")], ":2: g1_winner 'A' is not model_1, model_2 or tie"),
         ([RATED[0], feedback("u", "x", 5, ["y"])], ":2: rating '5' is not 1 or -1"),
         ([RATED[2]], "no ratings of answers shown beside others in this log"),
+        ([PREFERRED[0], annotation("base", "x", 3)], ":2: preference '3' is not between 1 and 2"),
+        ([PREFERRED[0], annotation("base", None, 1)], ":2: generator_1 or generator_2 is missing"),
+        ([PREFERRED[5]], "no preferences in this log"),
         ([single(1, "p", 8), single(1, "q", None)], ":2: a model, a question or a score is missing"),
         ([answer("p", "1", 1), answer(None, "2", 0)], ":2: a model, an evaluation or a score is missing"),
     ],

@@ -30,6 +30,27 @@ FILES = {
         "o.json",
         '[{"user_id": "u", "type": "rating", "data": {"rating": 1, "model_id": "x", "sibling_model_ids": ["y"]}}]',
     ),
+    "alpaca-eval": (
+        "a.json",
+        '[{"output_1": "", "generator_1": "x", "output_2": "z", "generator_2": "y", "preference": 1.5}]',
+    ),
+    "inspect": (
+        "i.json",
+        '{"version": 2, "status": "success", "eval": {"run_id": "r", "task": "t", "model": "x"}, '
+        '"samples": [{"id": 1, "scores": {"match": {"value": "C"}}}]}',
+    ),
+    "lm-harness-samples": (
+        "samples_t_2026-01-01T00-00-00.0.jsonl",
+        '{"doc_id": 0, "doc": {}, "target": "", "arguments": {}, "resps": [], "filtered_resps": [], "acc": 1.0}',
+    ),
+    "lm-harness-results": (
+        "r.json",
+        '{"results": {"t": {"alias": "t", "acc,none": 0.5, "acc_stderr,none": 0.1}}, "model_name": "x"}',
+    ),
+    "helm": (
+        "per_instance_stats.json",
+        '[{"instance_id": "1", "train_trial_index": 0, "stats": [{"name": {"name": "em"}, "mean": 1}]}]',
+    ),
     "ballots": ("b.csv", "ballot,item,rank\n1,x,1\n1,y,2\n"),
     "letor": ("x.letor", "1 qid:1 1:0.5\n0 qid:1 1:0.2\n"),
     "letor-agg": ("a.agg", "1 qid:1 1:1 2:NULL #docid = d\n"),

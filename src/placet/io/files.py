@@ -24,8 +24,11 @@ HEAD = 1 << 16
 """The number of bytes in the head of a file, by which its format and layout are found."""
 
 
-OWN_KINDS = frozenset({"[Content_Types].xml", "xl/workbook.xml", "xl/workbook.bin", "mimetype"})
-"""Members of zip archives that are files of their own kind: workbooks of Excel, documents of LibreOffice."""
+INSPECT_START = "_journal/start.json"
+"""The member that every ``.eval`` archive of Inspect has, finished or not."""
+OWN_KINDS = frozenset({"[Content_Types].xml", "xl/workbook.xml", "xl/workbook.bin", "mimetype", INSPECT_START})
+"""Members of zip archives that are files of their own kind: workbooks of Excel, documents of LibreOffice, logs of
+Inspect."""
 
 
 class OpenedFile:

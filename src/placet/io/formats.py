@@ -18,12 +18,21 @@ from placet.data.scores import Scores
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import WORDS, looks_like_battles, read_battles, write_battles
 from placet.io.clicks import ways_with_clicks
+from placet.io.evals.alpaca_eval import looks_like_alpaca_eval, read_alpaca_eval
 from placet.io.evals.every_eval_ever import looks_like_every_eval_ever, read_every_eval_ever
 from placet.io.evals.fastchat import (
     looks_like_fastchat_pairs,
     looks_like_fastchat_scores,
     read_fastchat_pairs,
     read_fastchat_scores,
+)
+from placet.io.evals.helm import looks_like_helm, read_helm
+from placet.io.evals.inspect_logs import looks_like_inspect, read_inspect
+from placet.io.evals.lm_harness import (
+    looks_like_lm_harness_results,
+    looks_like_lm_harness_samples,
+    read_lm_harness_results,
+    read_lm_harness_samples,
 )
 from placet.io.evals.open_webui import looks_like_open_webui, read_open_webui
 from placet.io.features import looks_like_features, read_features, write_features
@@ -129,6 +138,15 @@ FORMATS: dict[str, Format] = {
     "fastchat-pairs": Format(read_fastchat_pairs, None, Comparisons, LOGS, looks_like_fastchat_pairs, by_head=True),
     "fastchat-scores": Format(read_fastchat_scores, None, Scores, LOGS, looks_like_fastchat_scores, by_head=True),
     "open-webui": Format(read_open_webui, None, Comparisons, LOGS, looks_like_open_webui, by_head=True),
+    "alpaca-eval": Format(read_alpaca_eval, None, Comparisons, LOGS, looks_like_alpaca_eval, by_head=True),
+    "inspect": Format(read_inspect, None, Scores, (".eval", *LOGS), looks_like_inspect, by_head=True),
+    "lm-harness-samples": Format(
+        read_lm_harness_samples, None, Scores, LOGS, looks_like_lm_harness_samples, by_head=True
+    ),
+    "lm-harness-results": Format(
+        read_lm_harness_results, None, Scores, LOGS, looks_like_lm_harness_results, by_head=True
+    ),
+    "helm": Format(read_helm, None, Scores, LOGS, looks_like_helm, by_head=True),
     "preferences": Format(
         read_preferences,
         write_preferences,
