@@ -220,6 +220,22 @@ def _helm(n: int) -> bytes:
     return ("[" + ", ".join(instance.format(k) for k in range(n)) + "]").encode()
 
 
+def _label_studio(n: int) -> bytes:
+    task = (
+        '{{"data": {{"model_a": "m{0}", "model_b": "n{1}"}}, "annotations": [{{"completed_by": 1, "result": '
+        '[{{"type": "pairwise", "to_name": "a,b", "value": {{"selected": "left"}}}}]}}]}}'
+    )
+    return ("[" + ", ".join(task.format(k % 9, k % 7) for k in range(n)) + "]").encode()
+
+
+def _argilla(n: int) -> bytes:
+    record = (
+        '{{"fields": {{}}, "metadata": {{}}, "suggestions": {{}}, "responses": {{"q": [{{"user_id": "u{0}", "value": '
+        '[{{"value": "x", "rank": 1}}, {{"value": "y", "rank": 2}}]}}]}}}}'
+    )
+    return ("[" + ", ".join(map(record.format, range(n))) + "]").encode()
+
+
 READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
     "battles, csv": (_battles, "x.csv", "battles", 40_000),
     "ballots, text": (_ballots, "x.txt", "ballots", 80_000),
@@ -258,6 +274,8 @@ READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
     ),
     "lm-harness-results": (_harness_results, "x.json", "lm-harness-results", 40_000),
     "helm": (_helm, "t:model=m/per_instance_stats.json", "helm", 40_000),
+    "label-studio": (_label_studio, "x.json", "label-studio", 40_000),
+    "argilla": (_argilla, "x.json", "argilla", 40_000),
     "ballots with counts": (_abif, "x.abif", "ballots", 60_000),
     "battles, jsonl": (_jsonl, "x.jsonl", "battles", 40_000),
     "battles, json": (_json, "x.json", "battles", 40_000),

@@ -121,6 +121,20 @@ PREFERRED = [
 ]
 
 
+def task(person, selected, skipped=False, tags="text1,text2", **data):
+    result = [{"id": "r", "type": "pairwise", "from_name": "pw", "to_name": tags, "value": {"selected": selected}}]
+    annotation = {"id": 1, "completed_by": person, "was_cancelled": skipped, "result": result if selected else []}
+    return {"id": 1, "data": data, "annotations": [annotation], "predictions": []}
+
+
+SHOWN = [
+    task(7, "left", model_a="x", model_b="y", text1="longer", text2="short"),
+    task({"id": 8, "email": "u@x.org"}, "right", model_a="x", model_b="z", text1="a", text2="abc"),
+    task(7, None, model_a="x", model_b="z", text1="a", text2="abc"),
+    task(7, "left", True, model_a="x", model_b="z", text1="a", text2="abc"),
+]
+
+
 def lines(records):
     return "\n".join(map(json.dumps, records)) + "\n"
 
@@ -160,6 +174,20 @@ def wins(votes):
             ("weighted_judge",),
             ("1 vote split by the chance of the preference", "1 annotation without a preference left out"),
         ),
+        (
+            "project-1.json",
+            json.dumps(SHOWN),
+            {("x", "y"): 1, ("z", "x"): 1},
+            ("7", "u@x.org"),
+            ("2 annotations without a selection left out",),
+        ),
+        (
+            "images.json",
+            json.dumps([task(7, "right", text1="1.png", text2="2.png")]),
+            {("2.png", "1.png"): 1},
+            ("7",),
+            (),
+        ),
     ],
 )
 def test_votes(name, text, won, agents, notes, tmp_path):
@@ -193,6 +221,84 @@ def test_the_lengths_of_outputs_are_controls(tmp_path, placet_command):
     fair = {line.split("\t")[0]: float(line.split("\t")[1]) for line in said.splitlines()[1:3]}
     assert plain["x"] - plain["base"] > 1
     assert abs(fair["x"] - fair["base"]) < 0.1
+
+
+def test_sides_of_label_studio_may_be_named_and_are_places(tmp_path):
+    rows = [task(7, "left", one="x", two="y", text1="longer", text2="short")]
+    (tmp_path / "p.json").write_text(json.dumps(rows))
+    votes = placet.read(tmp_path / "p.json", left="one", right="two", control="length", ordered=True)
+    assert (votes.items, votes.ordered, votes.controls) == (("x", "y"), True, ("length",))
+    assert votes.control.tolist() == [[1.0]]
+    with pytest.raises(ValueError, match="give both, or neither"):
+        placet.read(tmp_path / "p.json", left="one")
+
+
+RANKED = [{"value": "reply-2", "rank": 1}, {"value": "reply-1", "rank": 2}, {"value": "reply-3", "rank": 2}]
+
+
+def asked(responses, **metadata):
+    known = {"id": "r", "fields": {"prompt": "?"}, "metadata": metadata, "suggestions": {}}
+    return known | {"responses": responses, "vectors": {}, "status": "completed"}
+
+
+def by_user(user, value, status="submitted", question="best"):
+    return [{"user_id": user, "status": status, "values": {question: {"value": value}, "why": {"value": "short"}}}]
+
+
+@pytest.mark.parametrize(
+    ("records", "options", "orders", "agents", "notes"),
+    [
+        (
+            [asked({"best": [{"value": RANKED, "user_id": "u"}], "why": [{"value": "short", "user_id": "u"}]})],
+            {},
+            [[("reply-2",), ("reply-1", "reply-3")]],
+            ("u",),
+            (),
+        ),
+        (
+            [
+                asked(by_user("u", RANKED[:2]), **{"reply-1-model": "p", "reply-2-model": "q"}),
+                asked(by_user("v", RANKED[:2]), **{"reply-1-model": "q", "reply-2-model": "r"}),
+                asked(by_user("v", RANKED[:2], "draft"), **{"reply-1-model": "q", "reply-2-model": "r"}),
+            ],
+            {"names": "{}-model"},
+            [[("q",), ("p",)], [("r",), ("q",)]],
+            ("u", "v"),
+            ("1 answer not submitted left out",),
+        ),
+        (
+            [asked(by_user("u", RANKED) + by_user("u", RANKED[:1], question="worst"))],
+            {"question": "worst"},
+            [[("reply-2",)]],
+            ("u",),
+            (),
+        ),
+    ],
+)
+def test_ballots_of_argilla(records, options, orders, agents, notes, tmp_path):
+    (tmp_path / "records.json").write_text(json.dumps(records))
+    ballots = placet.read(tmp_path / "records.json", **options)
+    assert list(ballots) == orders
+    assert ballots.agents == agents
+    assert ballots.notes == (f"read as argilla: question {options.get('question', 'best')}, the user as agent", *notes)
+
+
+@pytest.mark.parametrize(
+    ("responses", "options", "said"),
+    [
+        ({"best": [{"value": ["reply-1", "reply-2"], "user_id": "u"}]}, {}, "answers to 'best' have no ranks"),
+        (by_user("u", RANKED) + by_user("v", [{"value": "reply-1"}]), {}, "answers to 'best' have no ranks"),
+        (by_user("u", RANKED) + by_user("u", RANKED, question="worst"), {}, "one of ['best', 'worst']"),
+        (by_user("u", RANKED), {"names": "{}-model"}, ":1: no metadata or field '{}-model' for a value"),
+        (by_user("u", "reply-1"), {}, "no answers to a ranking question in this log"),
+    ],
+)
+def test_answers_without_ranks_or_names_are_refused(responses, options, said, tmp_path):
+    """The order in which Argilla 2 writes values without ranks is not the answer (argilla#5712)."""
+    (tmp_path / "records.json").write_text(json.dumps([asked(responses)]))
+    with pytest.raises(DataError) as error:
+        placet.read(tmp_path / "records.json", **options)
+    assert said in str(error.value)
 
 
 def test_scores_of_every_eval_ever(tmp_path, placet_command):
@@ -233,6 +339,9 @@ def test_scores_of_mt_bench(tmp_path):
         ([PREFERRED[0], annotation("base", "x", 3)], ":2: preference '3' is not between 1 and 2"),
         ([PREFERRED[0], annotation("base", None, 1)], ":2: generator_1 or generator_2 is missing"),
         ([PREFERRED[5]], "no preferences in this log"),
+        ([SHOWN[0], task(7, "middle", model_a="x", model_b="y")], ":2: selected 'middle' of ['x', 'y'] is not left or"),
+        ([SHOWN[2], SHOWN[0] | {"annotations": []}, task(7, "left", skipped=True)], "no selections out of two"),
+        ([task(7, "left", prompt="?", one="1", two="2")], "--read left=prompt --read right=one"),
         ([single(1, "p", 8), single(1, "q", None)], ":2: a model, a question or a score is missing"),
         ([answer("p", "1", 1), answer(None, "2", 0)], ":2: a model, an evaluation or a score is missing"),
     ],

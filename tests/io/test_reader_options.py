@@ -51,6 +51,16 @@ FILES = {
         "per_instance_stats.json",
         '[{"instance_id": "1", "train_trial_index": 0, "stats": [{"name": {"name": "em"}, "mean": 1}]}]',
     ),
+    "label-studio": (
+        "l.json",
+        '[{"data": {"text1": "x", "text2": "y"}, "annotations": [{"completed_by": 1, "result": '
+        '[{"type": "pairwise", "to_name": "text1,text2", "value": {"selected": "left"}}]}]}]',
+    ),
+    "argilla": (
+        "g.json",
+        '[{"fields": {}, "metadata": {}, "suggestions": {}, "responses": {"q": [{"user_id": "u", "value": '
+        '[{"value": "x", "rank": 1}, {"value": "y", "rank": 2}]}]}}]',
+    ),
     "ballots": ("b.csv", "ballot,item,rank\n1,x,1\n1,y,2\n"),
     "letor": ("x.letor", "1 qid:1 1:0.5\n0 qid:1 1:0.2\n"),
     "letor-agg": ("a.agg", "1 qid:1 1:1 2:NULL #docid = d\n"),

@@ -4,10 +4,12 @@ from placet.io.ballots import read_ballots, write_ballots
 from placet.io.battles import read_battles, write_battles
 from placet.io.clicks import read_clicks
 from placet.io.evals.alpaca_eval import read_alpaca_eval
+from placet.io.evals.argilla import read_argilla
 from placet.io.evals.every_eval_ever import read_every_eval_ever
 from placet.io.evals.fastchat import read_fastchat_pairs, read_fastchat_scores
 from placet.io.evals.helm import read_helm
 from placet.io.evals.inspect_logs import read_inspect
+from placet.io.evals.label_studio import read_label_studio
 from placet.io.evals.lm_harness import read_lm_harness_results, read_lm_harness_samples
 from placet.io.evals.open_webui import read_open_webui
 from placet.io.features import read_features, write_features
@@ -41,6 +43,7 @@ __all__ = [
     "judge_labels",
     "read",
     "read_alpaca_eval",
+    "read_argilla",
     "read_ballots",
     "read_battles",
     "read_best_worst",
@@ -55,6 +58,7 @@ __all__ = [
     "read_item_columns",
     "read_judged",
     "read_label_scores",
+    "read_label_studio",
     "read_letor",
     "read_letor_agg",
     "read_lm_harness_results",

@@ -19,6 +19,7 @@ from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import WORDS, looks_like_battles, read_battles, write_battles
 from placet.io.clicks import ways_with_clicks
 from placet.io.evals.alpaca_eval import looks_like_alpaca_eval, read_alpaca_eval
+from placet.io.evals.argilla import looks_like_argilla, read_argilla
 from placet.io.evals.every_eval_ever import looks_like_every_eval_ever, read_every_eval_ever
 from placet.io.evals.fastchat import (
     looks_like_fastchat_pairs,
@@ -28,6 +29,7 @@ from placet.io.evals.fastchat import (
 )
 from placet.io.evals.helm import looks_like_helm, read_helm
 from placet.io.evals.inspect_logs import looks_like_inspect, read_inspect
+from placet.io.evals.label_studio import looks_like_label_studio, read_label_studio
 from placet.io.evals.lm_harness import (
     looks_like_lm_harness_results,
     looks_like_lm_harness_samples,
@@ -147,6 +149,8 @@ FORMATS: dict[str, Format] = {
         read_lm_harness_results, None, Scores, LOGS, looks_like_lm_harness_results, by_head=True
     ),
     "helm": Format(read_helm, None, Scores, LOGS, looks_like_helm, by_head=True),
+    "label-studio": Format(read_label_studio, None, Comparisons, LOGS, looks_like_label_studio, by_head=True),
+    "argilla": Format(read_argilla, None, Rankings, LOGS, looks_like_argilla, by_head=True),
     "preferences": Format(
         read_preferences,
         write_preferences,
@@ -168,7 +172,7 @@ FORMATS: dict[str, Format] = {
 
 
 BallotFormat = Literal[
-    "preflib", "trec-run", "ratings", "best-worst", "qualtrics", "surveyjs", "preferences", "ballots"
+    "preflib", "trec-run", "ratings", "best-worst", "qualtrics", "surveyjs", "argilla", "preferences", "ballots"
 ]
 """Formats that are read as `Rankings`."""
 
