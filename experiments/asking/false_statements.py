@@ -1,6 +1,6 @@
 """Looked at after every vote: in how many polls is anything false ever said?
 
-    python -m experiments.asking.false_statements [--quick] [--seed N] [--only WORD ...]      # from the project's root
+    python -m experiments.asking.false_statements [--quick] [--seed N] [--only WORD ...] [--keep FILE]      # from the project's root
 
 Polls in which the goal has no answer: equal items; equal items whose voters say "tie" every second time; two equal
 items at the border (two equal leaders for "best", two equal items at places k and k + 1 for "top", equal leaders and
@@ -13,7 +13,9 @@ out of it, that fit no top; "above" of an item that is not.  A second quantity k
 share of polls with a clear best item, a clear top and a clear order that say so, rightly.
 """
 
+import json
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -82,17 +84,36 @@ def cells(sizes: tuple[int, ...]) -> list[tuple[str, Goal, int, str]]:
     ]
 
 
+class Kept:
+    """Cells that an earlier run of the same form and seed has written to a file, one a line."""
+
+    def __init__(self, path: str | None, form: str) -> None:
+        self.path, self.form = path, form
+        lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
+        self.values = {name: value for own, name, value in map(json.loads, lines) if own == form}
+
+    def add(self, name: str, value: float) -> None:
+        if self.path:
+            with open(self.path, "a") as file:
+                file.write(json.dumps([self.form, name, value]) + "\n")
+
+
 def main() -> None:
     made = parser(__doc__)
     made.add_argument(
         "--only", nargs="+", default=[], metavar="WORD", help="cells whose name contains all of these; no check"
     )
+    made.add_argument("--keep", metavar="FILE", help="write each cell here when it is done, and skip those it has")
     given = made.parse_args()
+    kept = Kept(given.keep, f"{given.quick} {given.seed}")
     runs, votes, sizes = (QUICK_RUNS, QUICK_VOTES, QUICK_SIZES) if given.quick else (RUNS, VOTES, SIZES)
     ours: dict[str, float] = {}
     for world, goal, n, asked in cells(sizes):
         name = f"{world}, {n} items, {goal.text}, {asked}"
         if not all(word in name for word in given.only):
+            continue
+        if name in kept.values:
+            ours[name] = kept.values[name]
             continue
         start = time.process_time()
         tie = np.log(2.0) if world == "ties frequent" else -np.inf
@@ -100,8 +121,9 @@ def main() -> None:
         crowd = Crowd(scores(world, goal, n), goal, many, votes, given.seed, tie)
         ours[name] = float(np.isfinite(crowd.run(ASKING[asked], is_false, false=True)).mean())
         print(f"{name}: {ours[name]:.4f} of {many}  ({time.process_time() - start:.1f} CPU s)", flush=True)
+        kept.add(name, ours[name])
     n = sizes[-1] if given.quick else 10
-    for goal in goals(n):
+    for goal in goals(n) if not given.only else ():
         crowd = Crowd(-2.0 * np.arange(float(n)), goal, runs, votes, given.seed)
         ours[f"gaps of 2, {n} items, {goal.text}, our rule, said"] = float(
             np.isfinite(crowd.run(by_our_rule, is_said)).mean()
