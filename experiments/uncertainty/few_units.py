@@ -76,7 +76,7 @@ def single() -> Iterator[tuple[str, float]]:
     boards = [placet.consensus(vote, name, bootstrap=50) for name in ("bradley-terry", "borda", "copeland")]
     yield (
         "simulated, one vote is enough, of three methods",
-        float(sum(bool(one.enough(look="fixed")) for one in boards)),
+        float(sum(bool(one.enough(look="once")) for one in boards)),
     )
 
 

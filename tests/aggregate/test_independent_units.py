@@ -114,7 +114,7 @@ def test_models_that_differ_are_separated_by_ten_tasks():
     rng = np.random.default_rng(1)
     value = rng.normal(0, 0.1, (5, 10)) + 3 * rng.normal(size=10) + 0.5 * np.arange(5)[:, None]
     found = placet.consensus(Scores.from_table(value), "mean", bootstrap=50)
-    assert found.enough("order", look="fixed")
+    assert found.enough("order", look="once")
     assert found.rank_interval(kind="marginal")[0].tolist() == [5, 4, 3, 2, 1]
 
 
@@ -123,7 +123,7 @@ def test_one_vote_or_ballot_says_nothing(method):
     for data in (Comparisons.from_battles("a", "b", ["a"]), Rankings.from_orders([["a", "b", "c"]])):
         found = placet.consensus(data, method, bootstrap=20)
         assert not found.enough()
-        assert not found.enough(look="fixed")
+        assert not found.enough(look="once")
         assert len(found.tiers()) == 1
         assert any("alone does not say how sure the order is" in note for note in found.notes)
 

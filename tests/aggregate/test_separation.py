@@ -125,15 +125,15 @@ def test_many_items_are_separated_only_beyond_chance(n):
 
 def test_enough_votes_depends_on_the_goal():
     c = Consensus("abcd", [9.0, 5.0, 4.9, 1.0], method="m", stderr=[0.1] * 4)
-    assert c.enough("best", look="fixed")
-    assert c.enough("best", item="d", look="fixed")  # it is known not to be the best
-    assert c.enough("top", k=3, look="fixed")
-    assert not c.enough("top", k=2, look="fixed")
-    assert not c.enough("order", look="fixed")
+    assert c.enough("best", look="once")
+    assert c.enough("best", item="d", look="once")  # it is known not to be the best
+    assert c.enough("top", k=3, look="once")
+    assert not c.enough("top", k=2, look="once")
+    assert not c.enough("order", look="once")
     with pytest.raises(ValueError, match="goal 'all' is unknown"):
-        c.enough("all", look="fixed")
+        c.enough("all", look="once")
     with pytest.raises(ValueError, match=r"k must be in 1\.\.4"):
-        c.enough("top", k=5, look="fixed")
+        c.enough("top", k=5, look="once")
     with pytest.raises(ValueError, match="kind 'exact' is unknown"):
         c.rank_interval(kind="exact")
 

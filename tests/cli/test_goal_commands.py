@@ -24,7 +24,7 @@ def test_enough_says_what_is_settled(placet_command, votes, tmp_path):
     board = placet.consensus(placet.read(votes))
     assert found["missing"] == board.enough("order").missing
     assert [(pair["high"], pair["low"]) for pair in found["open"]] == [("bee", "cat")]
-    out, _ = placet_command("enough", votes, "--goal", "order", "--look", "fixed")
+    out, _ = placet_command("enough", votes, "--goal", "order", "--look", "once")
     assert "for a fixed amount of data" in out
 
 
@@ -45,3 +45,22 @@ def test_plan_counts_the_votes_of_simulated_polls(placet_command):
     many = [row["votes"] for row in json.loads(out)]
     assert few == sorted(few)
     assert 10 < few[1] < many[1]
+
+
+def test_next_splits_a_budget_between_sources(placet_command, tmp_path):
+    for name, scores, seed in (("human", [1.0, 0.5, 0.0], 0), ("judge", [0.9, 0.6, 0.0], 1)):
+        votes = placet.simulate.battles(scores, 40, items=["ant", "bee", "cat"], random_state=seed)
+        placet.write(votes, tmp_path / f"{name}.csv")
+    files = [f"{name}={tmp_path / name}.csv" for name in ("human", "judge")]
+    board = tmp_path / "board.json"
+    placet_command("aggregate", *files, "--target", "human", "--out", board)
+    prices = {"human": 1.0, "judge": 0.1}
+    asked = ["--budget", "5", "--cost", "human=1", "--cost", "judge=0.1", "--goal", "order"]
+    out, err = placet_command("next", board, *asked, "--json")
+    rows = json.loads(out)
+    assert 4.9 < sum(prices[row["source"]] * row["votes"] for row in rows) < 5.000001
+    assert all(f"{row['source']}: " in err for row in rows)
+    _, err = placet_command("next", board, "--budget", "5", "--cost", "human", code=2)
+    assert "write NAME=PRICE" in err
+    _, err = placet_command("next", board, "--cost", "human=1", code=2)
+    assert "go together" in err

@@ -253,6 +253,7 @@ def _of_sources(
         (only,) = sources.values()
         alone = consensus(only, method, bootstrap=bootstrap, random_state=random_state, progress=progress, **params)
         return cast(Consensus, alone)
+    from placet.aggregate.asking.source_votes import with_sources
     from placet.aggregate.method_table import SOURCES
     from placet.aggregate.sources.source_bootstrap import with_bootstrap
 
@@ -260,7 +261,8 @@ def _of_sources(
         raise ValueError(f"sources are joined by a model of their own, not by {method!r}; leave the method out")
     SOURCES.check(params)
     with algebra_threads(sources.n_items):
-        return with_bootstrap(sources, bootstrap, random_state, progress, **params)
+        found = with_bootstrap(sources, bootstrap, random_state, progress, **params)
+    return with_sources(found, sources)
 
 
 def _groups(

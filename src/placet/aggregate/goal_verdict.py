@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,8 +13,8 @@ GOALS = ("best", "top", "order", "tiers", "above")
 NUMBERED = ("top", "tiers")
 """Goals that have a number: how many items, how many tiers."""
 
-LOOKS = ("any", "fixed")
-Look = Literal["any", "fixed"]
+LOOKS = ("any", "once")
+Look = Literal["any", "once"]
 
 HOPELESS = 1_000_000
 """Votes beyond which items count as too close to tell apart."""
@@ -76,7 +76,7 @@ class GoalVerdict:
     ``answer`` is what is asked for, once it is known: the best item, the items of the top, of the order, the tiers, or
     the higher of two items.  ``settled`` says in words what is known so far; ``open`` are the pairs that still have to
     be settled, each with about how many votes that takes (None: not known, or too close to tell).  ``look`` is "any" if
-    the verdict holds at every look, and "fixed" if it is the fixed-sample answer.
+    the verdict holds at every look, and "once" if it is the fixed-sample answer.
     """
 
     goal: str
@@ -118,6 +118,15 @@ class GoalVerdict:
         return ", too close to tell how many votes are missing" if self.look == "any" else ""
 
 
+class SourcePair(NamedTuple):
+    """``votes`` that a source is to be asked for about two items, the one that is higher so far first."""
+
+    source: Hashable
+    high: Hashable
+    low: Hashable
+    votes: int
+
+
 class VotesBehind(Protocol):
     """The votes behind a board, as `placet.aggregate.asking` counts them."""
 
@@ -129,6 +138,9 @@ class VotesBehind(Protocol):
 
     def next_sets(self, board: Any, question: Goal, n: int, size: int) -> list[tuple[int, ...]]:
         """The numbers of the items of the next ``n`` sets."""
+
+    def split(self, board: Any, question: Goal, budget: float, cost: Mapping[Hashable, float]) -> list[SourcePair]:
+        """The votes to ask each source for within a budget."""
 
     def renamed(self, names: Mapping[Hashable, Hashable]) -> "VotesBehind":
         """The same votes with other names of the items."""

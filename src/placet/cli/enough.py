@@ -14,9 +14,9 @@ def enough(
     goal: GoalText = "best",
     item: ItemNames = "",
     look: Annotated[
-        Literal["any", "fixed"],
+        Literal["any", "once"],
         typer.Option(
-            metavar="any|fixed", help="any: right at every look; fixed: for an amount of votes fixed beforehand."
+            metavar="any|once", help="any: right at every look; once: for an amount of votes fixed beforehand."
         ),
     ] = ("any"),
     margin: Margin = 0.0,

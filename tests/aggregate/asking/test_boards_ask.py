@@ -65,13 +65,13 @@ def test_a_verdict_says_what_is_settled_and_what_is_missing():
 
 def test_the_fixed_answer_is_called_so(votes):
     board = placet.consensus(votes)
-    fixed = board.enough("order", look="fixed")
-    assert (bool(fixed), fixed.look) == (True, "fixed")
+    fixed = board.enough("order", look="once")
+    assert (bool(fixed), fixed.look) == (True, "once")
     assert "for a fixed amount of data" in str(fixed)
-    few = placet.consensus(some_votes([0.1, 0.0], 20)).enough("order", look="fixed")
+    few = placet.consensus(some_votes([0.1, 0.0], 20)).enough("order", look="once")
     assert (few.open[0][2], few.missing) == (None, None)
     for goal in ("tiers", "above"):
-        assert board.enough(goal, item="item 1" if goal == "above" else None, look="fixed")
+        assert board.enough(goal, item="item 1" if goal == "above" else None, look="once")
 
 
 def test_ballots_and_ratings_are_asked_too():
@@ -144,7 +144,7 @@ def test_questions_that_make_no_sense_are_refused(votes):
         ({"goal": "best", "margin": -1.0}, "margin must be"),
         ({"goal": "best", "level": 1.0}, "level must be"),
         ({"goal": "best", "look": "often"}, "look 'often' is unknown"),
-        ({"goal": "best", "look": "fixed", "margin": 0.1}, "a margin needs"),
+        ({"goal": "best", "look": "once", "margin": 0.1}, "a margin needs"),
     ]
     for given, words in refused:
         with pytest.raises(ValueError, match=words):

@@ -10,7 +10,7 @@ import numpy as np
 from placet.aggregate.asking.goal_evidence import GoalEvidence
 from placet.aggregate.asking.head_to_head import HeadToHead
 from placet.aggregate.asking.pairs_to_ask import Chance, Claims, batch, open_claims, sets_to_show
-from placet.aggregate.goal_verdict import HOPELESS, Goal, GoalVerdict
+from placet.aggregate.goal_verdict import HOPELESS, Goal, GoalVerdict, SourcePair
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import difference_variance
 from placet.data import Comparisons, Parts, Rankings
@@ -59,6 +59,12 @@ class CountedVotes:
         """The numbers of the items of the next ``n`` sets."""
         standing = self.standing(board, question)
         return sets_to_show(standing, chance_of(board, standing.votes), n, size)
+
+    def split(
+        self, board: Consensus, question: Goal, budget: float, cost: Mapping[Hashable, float]
+    ) -> list[SourcePair]:
+        """Votes of one source leave nothing to split."""
+        raise ValueError("a budget is split between sources: placet.consensus(placet.Sources({...}, target=...))")
 
 
 def with_votes(board: Any, data: Any) -> Any:

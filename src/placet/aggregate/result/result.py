@@ -293,7 +293,7 @@ class Consensus:
 
         ``look="any"`` may be asked after every vote, under any rule of asking and stopping: a false statement is ever
         made with a probability of at most 1 - level (`placet.aggregate.asking`).  It counts the decided votes between
-        the two items of a pair, and what follows from pairs settled so.  ``look="fixed"`` is the fixed-sample answer by
+        the two items of a pair, and what follows from pairs settled so.  ``look="once"`` is the fixed-sample answer by
         the model of all votes, for data whose amount did not depend on what they said: looked at again and again, it is
         wrong much more often than 1 - level.  ``margin`` (log odds; only with ``look="any"``): differences smaller than
         that may be left open, so that items too close to call are given up as a tie.
@@ -306,7 +306,7 @@ class Consensus:
         above = self.separated(level, random_state=random_state)
         high, low = separation.open_pairs(self._level_scores, above, asked.name, asked.k, asked.items)
         open_ = tuple((self.items[i], self.items[j], None) for i, j in zip(high.tolist(), low.tolist()))
-        return GoalVerdict(asked.text, level, "fixed", not open_, open=open_)
+        return GoalVerdict(asked.text, level, "once", not open_, open=open_)
 
     def _question(self, goal: str, k: int | None, item: Any, level: float, margin: float) -> Goal:
         uncertainty.check_level(level)
@@ -316,7 +316,7 @@ class Consensus:
         if self.asking is None:
             raise ValueError(
                 "the votes behind this board are not known, so no answer holds at every look: placet.consensus(data) "
-                'keeps those of votes and ballots; look="fixed" answers for data of a fixed amount'
+                'keeps those of votes and ballots; look="once" answers for data of a fixed amount'
             )
         return self.asking
 
@@ -446,7 +446,9 @@ class Consensus:
         level: float = 0.95,
         margin: float = 0.0,
         each: int = 1,
-    ) -> list[tuple[Hashable, Hashable]]:
+        budget: float | None = None,
+        cost: Mapping[Hashable, float] | None = None,
+    ) -> list[Any]:
         """The ``n`` pairs to ask about next, most useful first; none if the data are `enough` for the ``goal``.
 
         With a goal: the pairs whose votes prove what is open for it, by the fewest votes, and those farthest from proof
@@ -454,7 +456,25 @@ class Consensus:
         Without a goal, usefulness is the expected decrease of p (1 - p) from one more answer, where p is the
         probability of being above, summed over the pairs that involve either item; pairs are chosen greedily, each
         given those before it.
+
+        ``budget`` and ``cost``, of a board of `placet.Sources`: the votes to ask each source for, as rows (source,
+        high, low, votes), if a vote of a source costs ``cost[source]``; those without a cost are not asked.  What
+        lowers the doubt about the pairs that the goal leaves open most, for its price, is asked for, until the budget
+        is spent (`placet.aggregate.asking.budget_split`); the goal is "order" if none is named.
+
+        >>> import placet
+        >>> people = placet.simulate.battles([1.0, 0.5, 0.0], 40, items=["x", "y", "z"])
+        >>> judge = placet.simulate.battles([1.1, 0.4, 0.0], 80, items=["x", "y", "z"], random_state=1)
+        >>> board = placet.consensus(placet.Sources({"human": people, "judge": judge}, target="human"))
+        >>> rows = board.next_pairs(budget=10, cost={"human": 1.0, "judge": 0.1}, goal="best")
+        >>> round(sum({"human": 1.0, "judge": 0.1}[row.source] * row.votes for row in rows), 6)
+        10.0
         """
+        if (budget is None) != (cost is None):
+            raise ValueError("budget= and cost= go together: what may be spent, and what a vote of each source costs")
+        if budget is not None and cost is not None:
+            question = self._question(goal or "order", k, item, level, margin)
+            return list(self._votes_behind().split(self, question, budget, cost))
         if goal is not None:
             asked = self._question(goal, k, item, level, margin)
             pairs = self._votes_behind().next_pairs(self, asked, n, each)
