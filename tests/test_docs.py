@@ -59,7 +59,7 @@ def test_a_how_to_starts_from_a_file(page):
         r"^```(?:python|pycon|console|\{literalinclude\}[^\n]*|)\n.*?^```$", page.read_text(), re.DOTALL | re.MULTILINE
     )
     block = first[0].split("\n", 1)
-    ending = r"[\w*/-]+\.(?:csv|ballots|soc|toc|letor|run|txt|prefs|parquet|agg)\b"
+    ending = r"[\w*/-]+\.(?:csv|ballots|soc|toc|letor|run|txt|prefs|parquet|agg|eval)\b"
     told = re.findall(ending, first[0])
     assert told, f"{page.name} starts without a file: {block[1][:200]}"
 

@@ -92,7 +92,7 @@ def write(folder, name, records):
     return path
 
 
-LOG = inspect_log("lab/p", SAMPLES)
+LOG = inspect_log("lab/p", SAMPLES, METRICS)
 FIRST = ("lab/p", ("quiz",), (1, 2, 3), [[0.5, 0.5, 0.0]])
 AVERAGED = ("1 repeated answer averaged with the first", "1 sample without a score left out")
 
