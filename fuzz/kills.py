@@ -6,19 +6,28 @@ Nothing can be done about SIGKILL but to leave no half file: under the name that
 before, or all of what is new.  Without a scheduler a fit ends in an error in words, with a checkpoint to go on from.
 """
 
+import contextlib
+import itertools
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import placet
 from placet import io, simulate
+from placet.cli import app
+from placet.data.engines.serial import EngineError, Serial
 
 PLACET = [sys.executable, "-c", "from placet.cli import main; main()"]
 
@@ -95,6 +104,144 @@ def checkpoints(quick: bool) -> tuple[list, list[str]]:
     ], wrong
 
 
+def each_step(what: str) -> tuple[list, list[str]]:
+    """Kill at every change of a file, and in the middle of writing it: exact moments, which no clock would meet."""
+    alone = {"PLACET_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as name:
+        command = [sys.executable, __file__, "--each-step", what]
+        done = subprocess.run(
+            command, cwd=name, env={**os.environ, **alone}, capture_output=True, text=True, timeout=600
+        )
+    said = json.loads(done.stdout) if done.returncode == 0 else {"killed": [], "wrong": [done.stderr[-300:]]}
+    tried, wrong = len(said["killed"]), [f"{what}: {one}" for one in said["wrong"]]
+    return [STEPS[what].words, tried, tried - len(wrong), "the one of before, or a whole new one"], wrong
+
+
+@dataclass(frozen=True)
+class Step:
+    """``first`` and ``next`` write a file, the same one; ``read`` reads it, or raises an error."""
+
+    words: str
+    file: str
+    first: Callable[[], object]
+    next: Callable[[], object]
+    read: Callable[[], object]
+
+
+def train(loss: str) -> None:
+    """`placet train`, without a process of its own."""
+    if not Path("x.letor").exists():
+        io.write(simulate.queries(20, 6, 3, random_state=0), "x.letor")
+    app(["train", "x.letor", "--loss", loss, "--out", "model.placet"], standalone_mode=False)
+
+
+class Lost(Serial):
+    """An engine that is lost after some passes over the data."""
+
+    def __init__(self, passes: int) -> None:
+        self.left = passes
+
+    def sum(self, *args: Any, **more: Any) -> tuple[Any, int]:
+        self.left -= 1
+        if self.left < 0:
+            raise EngineError("all workers are lost")
+        return super().sum(*args, **more)
+
+
+def lose(passes: int) -> None:
+    """A fit of a scanned file whose engine is lost, so that it writes a checkpoint."""
+    with contextlib.suppress(EngineError):
+        placet.consensus(scanned().on(Lost(passes)), "plackett-luce")
+
+
+def scanned() -> placet.data.Parts:
+    """Ballots in a file that is scanned."""
+    if not Path("ballots.txt").exists():
+        io.write(simulate.plackett_luce(np.linspace(1, -1, 12), 60, random_state=0), "ballots.txt")
+    return placet.scan("ballots.txt")
+
+
+STEPS = {
+    "train": Step(
+        "`placet train`, at every step of writing over an earlier model",
+        "model.placet",
+        lambda: train("ranknet"),
+        lambda: train("listnet"),
+        lambda: placet.load("model.placet").fit(io.read("x.letor")),
+    ),
+    "scan": Step(
+        "a fit of `scan`, at every step of writing over an earlier checkpoint",
+        "placet-checkpoint.json",
+        lambda: lose(5),
+        lambda: lose(6),
+        lambda: placet.consensus(scanned(), "plackett-luce", start="placet-checkpoint.json"),
+    ),
+}
+
+
+def at_each_step(step: Step) -> dict[str, list[str]]:
+    """The moments of the kills, and what was wrong after any of them; in a process of one thread, which forks."""
+    left: dict[str, bytes] = {}
+    wrong: list[str] = []
+    assert in_child(step.first) == 0
+    step.read()  # what is imported and compiled here is there in each child
+    file = Path(step.file)
+    before = file.read_bytes()
+    sizes = [(f"{n} bytes written", partial(die_in_writing, n)) for n in (0, 40, len(before) // 2)]
+    changes = ((f"before change {n}", partial(die_before_change, n)) for n in itertools.count())
+    for moment, prepare in itertools.chain(sizes, changes):
+        code = in_child(step.next, prepare)
+        if code == 0:
+            break
+        if code not in (-signal.SIGKILL, -signal.SIGXFSZ):
+            wrong.append(f"{moment}: exit code {code}")
+        left[moment] = file.read_bytes()
+        step.read()
+    step.read()
+    whole = file.read_bytes()
+    wrong += [f"{moment}: a third {file}" for moment, found in left.items() if found not in (before, whole)]
+    if len({before, whole}) < 2 or before not in left.values():
+        wrong.append(f"{file}: nothing was killed before it was new")
+    return {"killed": list(left), "wrong": wrong}
+
+
+def in_child(work: Callable[[], object], prepare: Callable[[], None] = lambda: None) -> int:
+    """The exit code of work in a child; minus the signal that ended it."""
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        prepare()
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def die_in_writing(n: int) -> None:
+    """From now on, the process is ended when it writes more than n bytes into a file."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n, n))
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+
+
+def die_before_change(n: int) -> None:
+    """From now on, the process is killed before it opens, renames or removes a file here for the n-th time."""
+    left = [n]
+
+    def see(event: str, args: tuple[Any, ...]) -> None:
+        opened = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
+        if (opened or event in ("os.rename", "os.remove", "os.truncate")) and is_here(args[0]):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(see)
+
+
+def is_here(path: object) -> bool:
+    """Whether a path that is opened or renamed is in the current folder."""
+    return isinstance(path, str | bytes) and Path(os.path.abspath(os.fsdecode(path))).parent == Path.cwd()
+
+
 def scheduler(quick: bool) -> tuple[list, list[str]]:
     """Kill the scheduler of a cluster in the middle of a fit: an error in words, and scores to start again from."""
     tried, wrong = 0, []
@@ -123,7 +270,6 @@ def lose_scheduler(after: int) -> None:
     from distributed import Client
 
     from placet.data import Parts
-    from placet.data.engines.serial import EngineError
 
     here = {**os.environ, "OMP_NUM_THREADS": "1"}
     file = Path("scheduler.json").absolute()
@@ -169,6 +315,8 @@ def not_said_well(error: Exception, ballots: placet.Rankings) -> str:
     checkpoint = getattr(error, "checkpoint", None)
     if checkpoint is None:
         return f"no checkpoint: {error}"
+    if checkpoint not in str(error):
+        return f"the checkpoint is not named: {error}"
     again, whole = (
         placet.consensus(ballots, "plackett-luce", start=checkpoint),
         placet.consensus(ballots, "plackett-luce"),
@@ -179,7 +327,7 @@ def not_said_well(error: Exception, ballots: placet.Rankings) -> str:
 def every(quick: bool) -> tuple[list[list], list[str]]:
     """Rows of a table (what was killed, tried, survived, what is left) and failures."""
     rows, failures = [], []
-    for part in (training, checkpoints, scheduler):
+    for part in (training, lambda _: each_step("train"), checkpoints, lambda _: each_step("scan"), scheduler):
         row, wrong = part(quick)
         rows.append(row)
         failures += wrong
@@ -189,6 +337,9 @@ def every(quick: bool) -> tuple[list[list], list[str]]:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--lose-scheduler"]:
         lose_scheduler(int(sys.argv[2]))
+    if sys.argv[1:2] == ["--each-step"]:
+        print(json.dumps(at_each_step(STEPS[sys.argv[2]])), flush=True)
+        os._exit(0)
     found, bad = every("--quick" in sys.argv)
     print(*found, *bad, sep="\n")
     sys.exit(1 if bad else 0)
