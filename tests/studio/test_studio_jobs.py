@@ -4,15 +4,24 @@ import asyncio
 import errno
 import multiprocessing
 import os
+import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 
 import pytest
 
 pytest.importorskip("starlette")
+pytest.importorskip("httpx")
 
+import httpx
+from test_studio import TOKEN
+from test_studio_polls import PNG
+
+from placet.studio.app import application
 from placet.studio.jobs import Busy, Job, Jobs
 from placet.studio.security import CLOSING
+from placet.studio.store import Store
 
 
 class ThreadContext:
@@ -127,16 +136,52 @@ def test_waiting_ends_in_time_and_leaves_nothing():
     assert not job.waiting
 
 
-def test_closing_answers_all_who_wait_and_starts_nothing_more(monkeypatch):
-    started = []
+class SilentProcess(ThreadProcess):
+    """A process that never answers."""
 
-    class SilentProcess(ThreadProcess):
-        def start(self):
-            started.append(self)
+    def start(self):
+        self.context.started.append(self)
 
+
+@pytest.fixture
+def silent(monkeypatch):
+    """Computations begin, and none ends; those that have begun."""
     context = ThreadContext("never", None)
+    context.started = []
     context.Process = lambda target, args, daemon: SilentProcess(context, args[0])
     monkeypatch.setattr(multiprocessing, "get_context", lambda kind: context)
+    return context.started
+
+
+def test_an_image_is_uploaded_while_exports_wait(tmp_path, silent):
+    """Twelve exports that do not end, more than the four threads of this loop: none of them keeps one."""
+    store = Store(tmp_path / "w")
+    app = application(store, TOKEN)
+
+    async def crowd():
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(4))
+        there = {"base_url": "http://127.0.0.1", "follow_redirects": True, "timeout": None}
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), **there) as client:
+            csrf = re.search(r'name="csrf" content="(\w+)"', (await client.get(f"/?token={TOKEN}")).text)[1]
+            votes = {"content": b"a,b,winner\nx,y,a\n", "headers": {"x-csrf": csrf, "x-name": "votes.csv"}}
+            key = (await client.post("/api/data", **votes)).json()["id"]
+            urls = [f"/board/{key}/export.csv?method=borda&level=0.{k}" for k in range(50, 62)]
+            exports = [asyncio.create_task(client.get(url)) for url in urls]
+            while sum(job.task == "export" for job in app.state.jobs._jobs.values()) < 12:
+                await asyncio.sleep(0.01)
+            sent = asyncio.create_task(client.post("/api/images", content=PNG, headers={"x-csrf": csrf}))
+            done, _ = await asyncio.wait([sent], timeout=30)
+            waiting = sum(not one.done() for one in exports)
+            app.state.jobs.close()
+            return len(done), waiting, (await sent).status_code, {(await one).status_code for one in exports}
+
+    try:
+        assert asyncio.run(crowd()) == (1, 12, 201, {422})
+    finally:
+        store.close()
+
+
+def test_closing_answers_all_who_wait_and_starts_nothing_more(silent):
     jobs = Jobs()
     some = [jobs.start("board", {"n": k}) for k in range(3)]
 
@@ -150,4 +195,4 @@ def test_closing_answers_all_who_wait_and_starts_nothing_more(monkeypatch):
     assert [(job.state, job.error) for job in asyncio.run(waited())] == [("cancelled", CLOSING)] * 3
     with pytest.raises(Busy, match="being closed"):
         jobs.start("board", {"n": 4})
-    assert len(started) == 1
+    assert len(silent) == 1
