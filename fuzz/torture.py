@@ -455,7 +455,7 @@ def lines_of(name, given):
         return ["Not run here yet; `make torture` runs it.", ""]
     before = len(FAILURES)
     start, cpu = time.monotonic(), time.process_time()
-    lines = PARTS[name](given)
+    lines = [*PARTS[name](given), run_on(), ""]
     print(
         f"{name}: {time.monotonic() - start:.0f} s, {time.process_time() - cpu:.0f} s of CPU here",
         file=sys.stderr,
@@ -464,6 +464,13 @@ def lines_of(name, given):
     KEPT.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"quick": given.quick, "lines": lines, "failures": FAILURES[before:]}))
     return lines
+
+
+def run_on():
+    """The day of a run and its code, for the page."""
+    code = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    of = f", commit {code.stdout.strip()}" if code.returncode == 0 else ""
+    return f"Run on {time.strftime('%Y-%m-%d')}{of}."
 
 
 def sections(text):
@@ -508,14 +515,14 @@ def main() -> None:
     page = io.StringIO()
     print(
         "# Reliability\n\nWhat we tried, how often, and what survived; other libraries get the same input where possible. This page is "
-        "written by `make torture`, on one machine. Results come from several runs; failures were fixed and rerun.\n",
+        "written by `make torture`, on one machine. Sections are of several runs, each with its day and commit; one without is of an earlier run. Failures were fixed and rerun.\n",
         file=page,
     )
     for name in PARTS:
         if not given.parts or name in given.parts:
             print(f"## {name}\n\n" + "\n".join(lines_of(name, given)), file=page)
     print(
-        "## In continuous integration\n\nSmaller runs of all of this are tests: 60 mutations of every model file both ways, every odd table, every name, refusals of memory, signals and forks, 720 problems at the door, the studio by keyboard.",
+        "## In continuous integration\n\nSmaller runs of all of this are tests: 60 mutations of every model file both ways, every odd table, every name, refusals of memory, signals and forks, 720 problems at the door, kills at every step of writing, the studio by keyboard.",
         file=page,
     )
     whole = page.getvalue() if not given.parts else with_sections(given.out.read_text(), page.getvalue())

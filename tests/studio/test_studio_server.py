@@ -253,6 +253,27 @@ def test_the_server_of_the_studio_has_all_of_these_bounds():
     assert studio_server.Server.on_tick is not uvicorn.Server.on_tick
 
 
+def test_a_thousand_half_requests_and_a_header_of_82_mebibytes_at_the_studios_own_bounds():
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
+    try:
+        with Running() as running:
+            for _ in range(1000):
+                running.connect(HALF)
+            assert running.is_well()
+            assert len(running.server.server_state.connections) <= 513
+            one, sent = running.connect(HALF + b"a: "), 0
+            with contextlib.suppress(ConnectionError):
+                while sent < 82 << 20:
+                    one.sendall(b"x" * (1 << 16))
+                    sent += 1 << 16
+            assert sent < 20 << 20  # refused long before: the rest is what the system had in its buffers
+            assert running.is_well()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 # Names and addresses
 
 
