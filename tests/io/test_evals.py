@@ -233,7 +233,7 @@ def test_sides_of_label_studio_may_be_named_and_are_places(tmp_path):
         placet.read(tmp_path / "p.json", left="one")
 
 
-RANKED = [{"value": "reply-2", "rank": 1}, {"value": "reply-1", "rank": 2}, {"value": "reply-3", "rank": 2}]
+RANKED = [{"value": "reply-1", "rank": 2}, {"value": "reply-2", "rank": 1}, {"value": "reply-3", "rank": 2}]
 
 
 def asked(responses, **metadata):
@@ -269,7 +269,7 @@ def by_user(user, value, status="submitted", question="best"):
         (
             [asked(by_user("u", RANKED) + by_user("u", RANKED[:1], question="worst"))],
             {"question": "worst"},
-            [[("reply-2",)]],
+            [[("reply-1",)]],
             ("u",),
             (),
         ),
