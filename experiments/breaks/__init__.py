@@ -7,11 +7,12 @@ from experiments.breaks import (
     mpm,
     pl_partition,
     pmop,
+    proof,
     quality,
     sources,
     structrank,
     uncertainty,
 )
 
-FOLDERS = (asking, clicks, dissertation, mpm, pl_partition, pmop, quality, sources, structrank, uncertainty)
+FOLDERS = (asking, clicks, dissertation, mpm, pl_partition, pmop, proof, quality, sources, structrank, uncertainty)
 BREAKS = [mutant for folder in FOLDERS for mutant in folder.BREAKS]

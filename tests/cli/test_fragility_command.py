@@ -38,6 +38,22 @@ def test_one_tier_has_no_border(placet_command, votes):
     assert "a single tier" in err
 
 
+def test_who_pulls_what(placet_command, votes):
+    out, err = placet_command("fragility", votes, "--influence", "--agent", "voter", "--method", "borda")
+    assert out.splitlines()[0].split("\t") == ["voter", "count", "up", "up_by", "down", "down_by", "group"]
+    assert out.splitlines()[1].split("\t")[:3] == ["ann", "6.0", "x"]
+    assert "ann pulls x up by" in err
+    assert "no two voters decided 15 common pairs" in err
+    out, _ = placet_command("fragility", votes, "--influence", "--agent", "voter", "--json")
+    found = json.loads(out)
+    assert sorted((row["voter"], row["count"], row["up"]) for row in found["voters"]) == [
+        ("ann", 6.0, "x"),
+        ("bob", 3.0, "y"),
+        ("cat", 4.0, "y"),
+    ]
+    assert found["groups"] == []
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from placet.aggregate.influence import leave_one_out, surprise
     from placet.aggregate.mixture.mixture import Mixture
     from placet.aggregate.proof_door import fragility, verify
+    from placet.aggregate.voter_pulls import influence_map
 
 # Modules of the names that are imported when they are first used, as the classes of MODELS are.
 _HOMES = {"Mixture": "mixture.mixture", "leave_one_out": "influence", "surprise": "influence"}
+_HOMES |= {"influence_map": "voter_pulls"}
 _HOMES |= {"fragility": "proof_door", "verify": "proof_door"}
 _HOMES |= {name: home for home, _, name in (str(m.home).partition(":") for m in METHODS.values() if m.kind == "model")}
 
@@ -35,6 +37,7 @@ __all__ = [
     "consensus",
     "default_method",
     "fragility",
+    "influence_map",
     "leave_one_out",
     "surprise",
     "verify",

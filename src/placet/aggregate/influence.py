@@ -73,7 +73,7 @@ class LeaveOneOut:
     ``scores`` (voters, n_items); ``first``: the items that come first without the voter; ``winners``: those that come
     first with all voters.  ``gap`` (voters,): change of the winners' lead over the best other item when the voter is
     left out; if negative, the voter supports the winner.  ``shift`` (voters,): the largest change of a score.
-    ``exact``: whether the scores come from a new count or fit.
+    ``exact``: whether the scores come from a new count or fit.  ``overall`` (n_items,): the scores with all voters.
     """
 
     method: str
@@ -86,6 +86,7 @@ class LeaveOneOut:
     gap: Floats
     shift: Floats
     exact: bool
+    overall: Floats
     notes: tuple[str, ...] = ()
 
     @property
@@ -263,6 +264,7 @@ def _leave_one_out(
         gap[own],
         shift[own],
         exact,
+        whole.scores,
         tuple(notes),
     )
 

@@ -55,6 +55,10 @@ def fragility(
             help="changed: the margin of victory, ballots that become others (borda, plurality, copeland, irv).",
         ),
     ] = ("removed"),
+    influence: Annotated[
+        bool,
+        typer.Option("--influence", help="Instead: what each voter pulls up and down, and who votes alike."),
+    ] = False,
     method: MethodName = "",
     format: FormatName = "",
     param: Param = None,
@@ -72,6 +76,7 @@ def fragility(
 
     Every set was confirmed by ranking again without it.  "at most" marks a set of which it is not proved that no
     smaller one does the same; borda, plurality, copeland and irv are exact.
+    With --influence: one row per voter, and the groups of voters that vote alike beyond chance.
     """
     from placet.aggregate import fragility as find
     from placet.aggregate.consensus_door import check_method
@@ -88,6 +93,9 @@ def fragility(
             data = read_sources(files, named, source, target, format, reading)
     else:
         data, _ = read_or_update(files, "", format, reading)
+    if influence:
+        _show_influence(data, method, level, params, out, as_json)
+        return
     given: dict[str, Any] = {"bootstrap": bootstrap, "random_state": seed, "level": level, **params}
     with progress_bar("refitting"):
         found = find(data, method or None, goal=goal, k=k, by=by, how=how, **given)
@@ -97,3 +105,18 @@ def fragility(
         say("there is a single tier, and so no border that could change")
     frame = found.removed_frame()
     deliver(out, as_json, frame.columns, frame.rows(), found.to_dict())
+
+
+def _show_influence(
+    data: Any, method: str, level: float, params: dict[str, Any], out: Path | None, as_json: bool
+) -> None:
+    """The pulls of voters as a table, and the groups of voters in words."""
+    from placet.aggregate import influence_map
+
+    with progress_bar("refitting"):
+        found = influence_map(data, method or None, level=level, **params)
+    for words in found.sentences():
+        say(words)
+    frame = found.to_frame()
+    groups = found.coordinated.to_frame().to_dicts() if found.coordinated is not None else []
+    deliver(out, as_json, frame.columns, frame.rows(), {"voters": frame.to_dicts(), "groups": groups})

@@ -18,7 +18,8 @@ EXAMPLES = {
     "fragility": """
         placet fragility votes.csv  # the fewest votes that decide the first place
         placet fragility votes.csv --goal tiers --out decisive.csv
-        placet fragility votes.csv --by voter --agent user""",
+        placet fragility votes.csv --by voter --agent user
+        placet fragility votes.csv --influence --agent user  # who pulls what, and who votes alike""",
     "verify": """
         placet aggregate votes.csv --certificate board.cert.json
         placet verify board.cert.json votes.csv  # 0: the same, 1: it differs, 2: cannot tell
