@@ -81,3 +81,23 @@ def test_groups_against_every_set(make, by, seeds, options):
             assert len(one.removed) == one.count
             assert all(by in row for row in one.removed)
     assert found_any
+
+
+def test_users_who_decide_ratings(tmp_path):
+    """Every set of users listed, removed from the file, changes who comes first."""
+    rng = np.random.default_rng(1)
+    rows = [(f"u{u}", "abcd"[i], round(3 + (2 - i) / 3 + rng.normal())) for u in range(15) for i in range(4)]
+
+    def rated(left_out):
+        lines = [f"{user},{item},{value}\n" for user, item, value in rows if user not in left_out]
+        (tmp_path / "ratings.csv").write_text("user,item,rating\n" + "".join(lines))
+        return placet.consensus(placet.read(tmp_path / "ratings.csv"))
+
+    board = rated(())
+    assert board.method == "adjusted-mean"
+    found = board.fragility(by="voter")
+    assert (found.unit, found.total) == ("voter", 15)
+    users = {row["voter"] for row in found.claims[0].removed}
+    assert len(users) == found.count
+    assert 1 <= len(users) < 8
+    assert rated(users).ranking[0] != board.ranking[0]

@@ -1,0 +1,77 @@
+"""Two views in a real browser: "How few votes decide it" and several datasets as sources of one fit."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("playwright")
+from playwright.sync_api import expect
+from test_studio_browser import CHROMIUM, REQUIRED, check_axe, chromium, pages, shoot  # noqa: F401  a fixture
+
+from placet import io, simulate
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None and not REQUIRED, reason="no chromium on this machine; apt-get install chromium"
+)
+NAMES = ["Ada", "Bob", "Cleo", "Dora", "Eve"]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("decisive")
+    for seed, name in enumerate(("people", "judge")):
+        votes = simulate.battles(np.linspace(1.5, -1.5, 5), 200, items=NAMES, random_state=seed)
+        io.write(votes, folder / f"{name}.csv")
+    asked = ["serve", "--no-browser", "--port", "0", "--workspace", str(folder / "w")]
+    command = [sys.executable, "-c", "from placet.cli import main; main()", *asked]
+    process = subprocess.Popen(
+        [*command, str(folder / "people.csv"), str(folder / "judge.csv")], stdout=subprocess.PIPE, text=True
+    )
+    yield process.stdout.readline().strip()
+    process.terminate()
+    process.communicate(timeout=60)
+
+
+@pytest.fixture
+def desktop(chromium, url):  # noqa: F811  the fixture
+    yield from pages(chromium, url, "desktop")
+
+
+def test_how_few_votes_decide_it(desktop):
+    page = desktop
+    page.locator(".card", has_text="people.csv").get_by_role("link", name="Board").click()
+    page.wait_for_url("**/board/*")
+    expect(page.locator("#lead")).to_contain_text("Ada")
+    page.get_by_role("tab", name="How few votes decide it").click()
+    view = page.locator("#view")
+    expect(view.locator("li")).to_have_count(3)
+    for item, place in zip(view.locator("li").all(), ("first", "second", "third")):
+        expect(item).to_contain_text(f"of 200 votes decide the {place} place.")
+    first = view.locator("li").first
+    expect(first.locator("table")).to_be_hidden()
+    first.get_by_text("They are these").click()
+    expect(first.locator("th", has_text="outcome")).to_be_visible()
+    expect(first.locator("tbody tr").first).to_contain_text("Ada")
+    shoot(page, "decisive")
+    check_axe(page)
+
+
+def test_several_datasets_are_sources(desktop):
+    page = desktop
+    button = page.get_by_role("button", name="Fit the chosen as sources")
+    expect(button).to_be_disabled()
+    for box in page.locator("input[type=checkbox]").all()[:2]:
+        box.check()
+    button.click()
+    page.wait_for_url("**/sources?**")
+    expect(page.locator("#lead")).to_have_text("Ada comes first in what the sources have in common.")
+    expect(page.locator("#ranking tbody tr")).to_have_count(5)
+    expect(page.locator("#each tbody")).to_contain_text("200 votes")
+    page.locator("#target").select_option(label="people.csv")
+    expect(page.locator("#lead")).to_contain_text("comes first for people")
+    expect(page.locator("#same")).to_contain_text("--target")
+    shoot(page, "sources")
+    check_axe(page)
