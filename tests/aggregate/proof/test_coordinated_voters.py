@@ -69,7 +69,7 @@ def test_the_tail_is_that_of_all_orders():
     table = [np.array(column, float) for column in ([4, 3], [2, 2], [2, 1], [1, 1])]
     assert seen == 2
     assert exact_tail(*table) == pytest.approx(np.mean(np.array(sums) >= seen))
-    mean, variance = module.moments(module.Table(*(column[:, None] for column in table)))
+    mean, variance = module.moments(module.VoterTable(*(column[:, None] for column in table)))
     assert (mean[0], variance[0]) == pytest.approx((np.mean(sums), np.var(sums)))
 
 

@@ -106,7 +106,7 @@ class Decided(NamedTuple):
     """(pairs,): the chance that the favorite is chosen; at least 1/2."""
 
 
-class Table(NamedTuple):
+class VoterTable(NamedTuple):
     """(strata, voter pairs): common pairs of items, favorites of either voter and of both."""
 
     n: Floats
@@ -183,7 +183,7 @@ def _chances(i: Ints, j: Ints, pair: Ints, says: Floats, n: int) -> Floats:
     return (won + FIT_WEIGHT * expit(theta[i] - theta[j])) / (won + lost + FIT_WEIGHT)
 
 
-def _tables(votes: Decided, n_voters: int) -> tuple[Ints, Ints, Table]:
+def _tables(votes: Decided, n_voters: int) -> tuple[Ints, Ints, VoterTable]:
     """The two voters of each comparison, and their table in each stratum."""
     shape = (n_voters, len(votes.odds))
     judged = sparse.csr_matrix((np.ones(len(votes.voter)), (votes.voter, votes.pair)), shape)
@@ -192,14 +192,14 @@ def _tables(votes: Decided, n_voters: int) -> tuple[Ints, Ints, Table]:
     enough = common.data >= FEWEST_COMMON
     first, second = common.row[enough].astype(np.int64), common.col[enough].astype(np.int64)
     if not len(first):
-        return first, second, Table(*np.zeros((4, 0, 0)))
+        return first, second, VoterTable(*np.zeros((4, 0, 0)))
     strata = strata_of(votes, float(np.median(common.data[enough])))
     cells = np.empty((4, int(strata.max()) + 1, len(first)))
     for g in range(cells.shape[1]):
         J, F = judged[:, strata == g], favorite[:, strata == g]
         for k, (left, right) in enumerate(((J, J), (F, J), (J, F), (F, F))):
             cells[k, g] = np.asarray((left @ right.T).todense())[first, second]
-    return first, second, Table(*cells)
+    return first, second, VoterTable(*cells)
 
 
 def strata_of(votes: Decided, common: float) -> Ints:
@@ -213,7 +213,7 @@ def strata_of(votes: Decided, common: float) -> Ints:
     return np.unique(stratum, return_inverse=True)[1].ravel()
 
 
-def p_values(table: Table, n_items: int) -> Floats:
+def p_values(table: VoterTable, n_items: int) -> Floats:
     """(voter pairs,): the chance of as many common favorites, the larger of the exact one for independent votes and
     the one by Student's law with the center and spread of all pairs of voters; 1 for those far from agreement.
 
@@ -232,7 +232,7 @@ def p_values(table: Table, n_items: int) -> Floats:
     return np.maximum(p, stats.t.sf((z - center) / spread, 4 + n_items / max(tastes, 1e-3) ** 2))
 
 
-def moments(table: Table) -> tuple[Floats, Floats]:
+def moments(table: VoterTable) -> tuple[Floats, Floats]:
     """(voter pairs,): mean and variance of the common favorites of independent voters."""
     n, a, b = np.maximum(table.n, 1.0), table.a, table.b
     mean = a * b / n
