@@ -6,9 +6,10 @@ import numpy as np
 
 from experiments.breaks.mutant import Mutant, after, before, give
 
-JUDGES, SETS, CELLS = "sources.judges", "sources.rank_sets", "sources.table_cells"
+JUDGES, SETS, CELLS, PAIRING = "sources.judges", "sources.rank_sets", "sources.table_cells", "sources.pairing"
 EVIDENCE = "placet.aggregate.sources.width_evidence:SourceEvidence"
 FIT = "placet.aggregate.sources.source_fit:average_over_relations"
+PAIRED = "placet.aggregate.sources.paired_votes"
 CELL = "placet.aggregate.result.learned.task_responses:TaskResponses.predict"
 
 
@@ -27,6 +28,11 @@ def too_sure(found: Any, *_: Any) -> Any:
 
 def far_too_sure(found: Any, *_: Any) -> Any:
     return found[0]._replace(covariance=0.04 * found[0].covariance), found[1]
+
+
+def next_verdicts(found: Any, *_: Any) -> Any:
+    """Each pair of answers has the verdict on another one."""
+    return np.roll(found, 1)
 
 
 def all_unrelated(_: Any, evidence: Any, z: Any) -> Any:
@@ -50,6 +56,9 @@ BREAKS = [
     Mutant(SETS, "scales and widths are not learned", f"{EVIDENCE}.best", after(nothing_learned)),
     Mutant(SETS, "standard errors a fifth", FIT, after(far_too_sure)),
     Mutant(SETS, "every judge unrelated", FIT, after(all_unrelated)),
+    Mutant(PAIRING, "pairs are not used", "placet.aggregate.sources.source_consensus:paired_rows", give(lambda sources: None)),
+    Mutant(PAIRING, "verdicts on other answers", f"{PAIRED}:verdicts_on", after(next_verdicts)),
+    Mutant(PAIRING, "standard errors a fifth", f"{EVIDENCE}.average", after(too_sure)),
     Mutant(CELLS, "all slopes equal", "placet.aggregate.sources.item_response:SLOPE_PRIOR", give(1e-3)),
     Mutant(CELLS, "intervals half as wide", CELL, after(half_as_wide)),
     Mutant(CELLS, "every item predicted as the first", CELL, before(one_item)),

@@ -52,6 +52,7 @@ def simulated(runs: int, seed: int) -> Iterator[tuple[str, float]]:
             yield f"{about}, error of the paired fit over the unpaired", float(np.sqrt(joined / plain))
             yield f"{about}, intervals that cover, unpaired", float(cover)
             yield f"{about}, intervals that cover, paired", float(paired_cover)
+            yield f"{about}, intervals that cover, paired less unpaired", float(paired_cover - cover)
 
 
 def arena(splits: int, seed: int) -> Iterator[tuple[str, float]]:

@@ -219,7 +219,7 @@ def test_net_places_count_items_below_less_above():
 def test_notes_do_not_claim_to_have_learned_what_the_data_do_not_say():
     nothing = placet.consensus(Comparisons([], [], [], [], [], items=["a", "b"]), "bradley-terry")
     assert not any("learned from the data" in note for note in nothing.notes)
-    assert any("the data do not bound it" in note for note in nothing.notes)
+    assert any("which is assumed: the data compare no items" in note for note in nothing.notes)
     dated = {"time": ["2024-01-01"] * 4}
     votes = Comparisons.from_battles("aabb", "bbaa", "abab", **dated)
     one = placet.consensus(votes, "bradley-terry", drift="learn", step="1y", prior=1.0)

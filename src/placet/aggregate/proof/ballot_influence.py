@@ -28,7 +28,8 @@ class LawInfluence:
     def __init__(self, pieces: Removable, method: str, params: Mapping[str, Any]):
         self.pieces = pieces
         data: Rankings = with_columns(pieces.data, agent=None, agents=None)
-        model = MIXED[method](**{name: value for name, value in params.items() if name != "agent_weight"})
+        by_agent = ("agents", "agent_weight")  # the order of the search needs no raters, and ballots are nobody's here
+        model = MIXED[method](**{name: value for name, value in params.items() if name not in by_agent})
         self.voters = voters_of(data)
         self.family = family_of(model, self.voters)
         count = self.voters.count
