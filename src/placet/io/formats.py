@@ -308,8 +308,9 @@ def choose_format(
     """
     if len(possible) == 1:
         return possible[0], None if head.is_table else FORMATS[possible[0]].looks_like(head)
-    for name in possible if isinstance(head.sources[0], OpenedFile) else ():
-        if FORMATS[name].by_head and (layout := FORMATS[name].looks_like(head)) is not None:
+    is_json = isinstance(head.sources[0], OpenedFile) and head.text.lstrip()[:1] in ("{", "[")
+    for name in (name for name in possible if is_json and FORMATS[name].by_head):
+        if (layout := FORMATS[name].looks_like(head)) is not None:
             return name, layout
     if head.is_table:
         table = head.open_table()
