@@ -56,7 +56,12 @@ BREAKS = [
     Mutant(SETS, "scales and widths are not learned", f"{EVIDENCE}.best", after(nothing_learned)),
     Mutant(SETS, "standard errors a fifth", FIT, after(far_too_sure)),
     Mutant(SETS, "every judge unrelated", FIT, after(all_unrelated)),
-    Mutant(PAIRING, "pairs are not used", "placet.aggregate.sources.source_consensus:paired_rows", give(lambda sources: None)),
+    Mutant(
+        PAIRING,
+        "pairs are not used",
+        "placet.aggregate.sources.source_consensus:paired_rows",
+        give(lambda sources: None),
+    ),
     Mutant(PAIRING, "verdicts on other answers", f"{PAIRED}:verdicts_on", after(next_verdicts)),
     Mutant(PAIRING, "standard errors a fifth", f"{EVIDENCE}.average", after(too_sure)),
     Mutant(CELLS, "all slopes equal", "placet.aggregate.sources.item_response:SLOPE_PRIOR", give(1e-3)),
