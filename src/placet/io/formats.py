@@ -308,8 +308,7 @@ def choose_format(
     """
     if len(possible) == 1:
         return possible[0], None if head.is_table else FORMATS[possible[0]].looks_like(head)
-    is_json = isinstance(head.sources[0], OpenedFile) and head.text.lstrip()[:1] in ("{", "[")
-    for name in (name for name in possible if is_json and FORMATS[name].by_head):
+    for name in _logs(head, possible):
         if (layout := FORMATS[name].looks_like(head)) is not None:
             return name, layout
     if head.is_table:
@@ -331,6 +330,14 @@ def choose_format(
     _refuse_options_of_others(head, possible)
     start = f"; it begins with {head.first[:60]!r}" if head.first else "; it is empty"
     raise DataError(f"{head.name}: the format cannot be guessed{start}; name it with format=, one of {list(FORMATS)}")
+
+
+def _logs(head: FileHead, possible: list[str]) -> list[str]:
+    """The logs that a file may be: all if it begins as JSON, else those with its suffix."""
+    if not isinstance(head.sources[0], OpenedFile):
+        return []
+    is_json = head.text.lstrip()[:1] in ("{", "[")
+    return [name for name in possible if FORMATS[name].by_head and (is_json or head.suffix in FORMATS[name].suffixes)]
 
 
 def _without_ignored(head: FileHead, table: Table) -> Table:
