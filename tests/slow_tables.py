@@ -316,7 +316,7 @@ def read_battles(
     weights = None if weight is None else table.numbers(weight, "name the column with weight=", positive=True)
     rows = table.good_rows()
     if not rows:
-        raise DataError(f"{table.name}: no battles; a row has two items and who won")
+        raise DataError(f"{table.name}: no votes in it; a row has two items and who won")
     sides = [[values[row] for row in rows] for values in (first, second, won)]
     extra = {
         name: None if values is None else [values[row] for row in rows]

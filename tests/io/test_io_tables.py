@@ -119,7 +119,7 @@ def test_malformed_csv_is_named_and_can_be_left_out():
         pio.read_battles(io.StringIO("left,right\n1,2\n"), a="model_a", winner="right")
     with pytest.raises(DataError, match=r"the columns \['left', 'right'\] are not those of battles; name the columns"):
         pio.read_battles(io.StringIO("left,right\n1,2\n"))
-    with pytest.raises(DataError, match="no battles"):
+    with pytest.raises(DataError, match="no votes in it"):
         pio.read_battles(io.StringIO("model_a,model_b,winner\n"))
 
 

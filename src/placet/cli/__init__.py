@@ -28,6 +28,7 @@ from placet.cli.common import stopping
 from placet.cli.common.console_output import replace_closed_streams, say
 from placet.cli.help.command_line import HELP, Command, Commands, ShowHelp, usage_mistake
 from placet.cli.help.examples import EXAMPLES
+from placet.cli.help.help_text import name_values
 from placet.cli.learning import compare, evaluate, score, train
 from placet.kernels import tell_when_compiling
 
@@ -58,6 +59,8 @@ for _panel, _commands in PANELS.items():
     for _command in _commands:
         if isinstance(_command, typer.Typer):
             _name = "simulate"
+            for _one in _command.registered_commands:
+                name_values(_one.callback)  # type: ignore[arg-type]
             app.add_typer(
                 _command,
                 name=_name,
@@ -68,6 +71,7 @@ for _panel, _commands in PANELS.items():
             )
         else:
             _name = _command.__name__
+            name_values(_command)
             _register = app.command(
                 _name, cls=Command, context_settings=HELP, epilog=EXAMPLES[_name], rich_help_panel=_panel
             )
@@ -116,8 +120,20 @@ def _run() -> None:
 def _words(error: Exception) -> str:
     """The message of an error; for errors of the operating system, the file first and no error number."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{os.fsdecode(error.filename)}: {error.strerror[0].lower()}{error.strerror[1:]}"
+        name = os.fsdecode(error.filename)
+        near = _near_file(name) if isinstance(error, FileNotFoundError) else None
+        meant = f"; did you mean {near}?" if near else ""
+        return f"{name}: {error.strerror[0].lower()}{error.strerror[1:]}{meant}"
     return str(error)
+
+
+def _near_file(name: str) -> str | None:
+    """The file of the same folder that a misspelled name may mean."""
+    from placet.data.errors import nearest
+
+    folder, last = os.path.split(name)
+    near = nearest(last, os.listdir(folder or ".")) if os.path.isdir(folder or ".") else None
+    return os.path.join(folder, near) if near else None
 
 
 def _errors_of_engines() -> tuple[type[Exception], ...]:

@@ -6,7 +6,9 @@ import typer
 
 
 def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell that you use.")],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="Your shell: bash, zsh or fish.")
+    ],
 ) -> None:
     """Print the completion script of a shell; `placet --install-completion` installs it.
 

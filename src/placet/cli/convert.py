@@ -16,7 +16,7 @@ def convert(
     target: Annotated[
         Path | None, typer.Argument(callback=check_target, help="File to write; its ending chooses the format.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(callback=check_target, help="Same as TARGET.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", callback=check_target, help="Same as TARGET.")] = None,
     from_format: Annotated[
         str,
         typer.Option(

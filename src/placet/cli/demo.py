@@ -13,7 +13,9 @@ from placet.cli.common.simulated_items import names, truth
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path("demo"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for what the demo writes.")] = Path(
+        "demo"
+    ),
     seed: SeedOption = 0,
 ) -> None:
     """Simulate votes, ballots and search results; rank, measure, and write a report page."""

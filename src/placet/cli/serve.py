@@ -1,5 +1,7 @@
 """``placet serve``: the studio in a browser."""
 
+import errno
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +12,10 @@ def serve(
     files: Annotated[list[Path] | None, typer.Argument(help="Files to open; they stay where they are.")] = None,
     join: Annotated[bool, typer.Option("--join", help="Open the files as one dataset.")] = False,
     workspace: Annotated[
-        Path, typer.Option(help="Folder of the studio's database, uploads and models; made if it is not there.")
+        Path,
+        typer.Option(
+            metavar="FOLDER", help="Folder of the studio's database, uploads and models; made if it is not there."
+        ),
     ] = Path("placet-studio"),
     port: Annotated[int, typer.Option(help="Port; 0 for any that is free.")] = 8642,
     host: Annotated[str, typer.Option(help="Address to listen on; another than this machine's needs --token.")] = (
@@ -41,7 +46,7 @@ def serve(
     """
     for file in files or []:
         if not file.is_file():
-            raise ValueError(f"{file}: no such file")
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file)
     try:
         from placet.studio.server import serve as run
     except ModuleNotFoundError as error:

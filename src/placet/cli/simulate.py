@@ -13,7 +13,9 @@ from placet.cli.help.command_line import HELP, Command
 
 app = typer.Typer(no_args_is_help=True, help="Draw data from a model and write them to a file.")
 
-OutFile = Annotated[Path, typer.Option(callback=check_target, help="File to write; its ending chooses the format.")]
+OutFile = Annotated[
+    Path, typer.Option("--out", "-o", callback=check_target, help="File to write; its ending chooses the format.")
+]
 Items = Annotated[int, typer.Option(min=1, help="Number of items.")]
 N = Annotated[int, typer.Option("--n", min=1, help="How many are drawn.")]
 ScoreSpread = Annotated[float, typer.Option(min=0, help="Standard deviation of the true scores.")]
@@ -124,7 +126,9 @@ def queries(
 
 @app.command("ranked-signals", cls=Command, context_settings=HELP)
 def simulate_ranked_signals(
-    out: Annotated[Path, typer.Option(help="Folder for arrivals.csv, beacons.csv and truth.csv.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for arrivals.csv, beacons.csv and truth.csv.")
+    ],
     path: Annotated[str, typer.Option(help="The way of the float: line, spiral or walk.")] = "line",
     steps: Annotated[int, typer.Option(help="Number of days.")] = 300,
     n_beacons: Annotated[int, typer.Option("--beacons", help="Beacons, spread at random over a 10 x 10 square.")] = 10,

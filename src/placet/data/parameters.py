@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args,
 
 import numpy as np
 
-from placet.data.errors import as_choices, one_of
+from placet.data.errors import as_choices, nearest, one_of
 
 LARGEST = sys.float_info.max
 _CONSTANTS = {"true": True, "false": False, "none": None}
@@ -80,8 +80,10 @@ def check_names(given: Collection[str], known: Collection[str], who: str) -> Non
     """Raise a ``ValueError`` for the first given name that is not among the known ones."""
     for name in given:
         if name not in known:
+            near = nearest(name, known)
+            meant = f" (did you mean {near!r}?)" if near else ""
             way_out = f"choose from {as_choices(known)}" if known else "it has none"
-            raise ValueError(f"parameter {name!r} is unknown to {who}; {way_out}")
+            raise ValueError(f"parameter {name!r} is unknown to {who}{meant}; {way_out}")
 
 
 @lru_cache(maxsize=256)

@@ -219,7 +219,7 @@ def read_battles(
     times = None if time is None else read_times(rows, time)
     good = rows.good_rows()
     if not len(good):
-        raise DataError(f"{table.name}: no battles; a row has two items and who won")
+        raise DataError(f"{table.name}: no votes in it; a row has two items and who won")
     if layout.won_lost:
         _refuse_one_sided(table.name, layout, {name: values[good] for name, values in controls.items()})
     return Comparisons.from_codes(

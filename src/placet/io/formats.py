@@ -262,8 +262,8 @@ def check_format(format: str, what: str = "format") -> str:
     """The name of a format; for the name of a file type, the error says that it is found by itself."""
     if f".{format.lower().lstrip('.')}" in _TABLES:
         raise ValueError(
-            f"{what} {format!r} is a kind of file, which is found by itself; a format is what the rows are: "
-            f"{as_choices(FORMATS)}; leave it out to have that found, too"
+            f"{what} {format!r} is a kind of file, which is found by itself: leave it out; a format is what "
+            f"the rows are: {as_choices(FORMATS)}"
         )
     return one_of(format, FORMATS, what)
 

@@ -49,7 +49,9 @@ def ballots_of(data: Any) -> Any:
 
 
 def kind_of(data: Any) -> str:
-    """What data are, in plain words: votes, ballots, graded rows."""
+    """What data are, in plain words: votes, ballots, ratings, graded rows."""
+    if isinstance(data, Rankings) and data.score is not None and data.agent is not None and data.instance is None:
+        return "ratings"
     return (KINDS | _OTHERS).get(type(data), type(data).__name__)
 
 

@@ -115,7 +115,10 @@ def check_suffix(out: Path | None, suffixes: Sequence[str] = TABLE_SUFFIXES) -> 
     from placet.io.files import bare_suffix
 
     if out is not None and bare_suffix(out) not in suffixes:
-        raise ValueError(f"--out {out}: suffix {bare_suffix(out)!r} is unknown; choose from {as_choices(suffixes)}")
+        sheet = "; spreadsheets open .csv" if bare_suffix(out) in (".xlsx", ".xls", ".ods") else ""
+        raise ValueError(
+            f"--out {out}: suffix {bare_suffix(out)!r} is unknown; choose from {as_choices(suffixes)}{sheet}"
+        )
 
 
 def deliver(

@@ -1,12 +1,13 @@
 """The command line: other names of commands, help in our own form, and mistakes in typing answered in one line."""
 
 import os
+import stat
 from typing import Any
 
 from typer.core import TyperGroup
 
 from placet.cli.common.own_input import CarefulCommand
-from placet.cli.help.help_text import command_help, group_help
+from placet.cli.help.help_text import command_help, group_help, value_name
 
 HELP = {"help_option_names": ["-h", "--help"]}
 """How every command is asked for its help."""
@@ -16,17 +17,22 @@ OTHER_NAMES = {"rank": "aggregate"}
 
 SYNONYMS = {
     "--confidence": "--level",
-    "--csv": "--out",
-    "--file": "--out",
     "--html": "--report",
     "--methods": "--method",
     "--output": "--out",
     "--page": "--report",
     "--random-state": "--seed",
     "--rule": "--method",
-    "--verbose": "--help",
 }
-"""Options as people type them -> ours."""
+"""Options as people type them, which are taken for ours where the command has no such option itself."""
+
+HINTS = {
+    "--csv": "write a file with --out ranking.csv",
+    "--file": "files stand without an option; --out names the file to write",
+    "--verbose": "notes are shown unless you say -q",
+    "-v": "notes are shown unless you say -q; -V is the version",
+}
+"""What to do instead of options that people type and that mean nothing here."""
 
 
 class Command(CarefulCommand):
@@ -34,6 +40,24 @@ class Command(CarefulCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(command_help(self, ctx.command_path))
+
+    def make_parser(self, ctx: Any) -> Any:
+        """The parser, which takes the other names of options, too."""
+        parser: Any = super().make_parser(ctx)
+        options = {name: param for param in self.params for name in param.opts}
+        for other, name in SYNONYMS.items():
+            if name in options and other not in options:
+                parser.add_option(options[name], [other], dest=options[name].name)
+        return parser
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words; a mistake knows the command in which it was made."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
 
 
 class Commands(TyperGroup):
@@ -78,28 +102,37 @@ def usage_mistake(error: Any) -> str:
     see = f"{path} --help lists all options"
     kind = type(error).__name__
     if kind == "NoSuchOption":
+        if error.option_name in HINTS:
+            return f"{path} has no option {error.option_name}; {HINTS[error.option_name]}"
         if context is not None and hasattr(context.command, "commands"):
             return f"{path} has no option {error.option_name}; options of a command stand after its name"
         return f"{path} has no option {error.option_name}; {_meant(error.option_name, params) or see}"
+    param = getattr(error, "param", None)
     if kind == "BadOptionUsage" and "requires" in error.message:
-        return f"{error.option_name} needs a value; the help of the command (-h) says which"
-    if kind == "MissingParameter" and error.param is not None:
-        what = str(error.param.metavar or error.param.name.upper())
-        name = "" if error.param.param_type_name == "argument" else f"{error.param.opts[0]} "
-        stdin = " (- for standard input)" if error.param.name in ("file", "files") else ""
-        return f"{path} needs {name}{what}{stdin}: {_first_words(error.param.help)}; {see}"
+        typed = SYNONYMS.get(error.option_name, error.option_name)
+        param = next((one for one in params if typed in one.opts), None)
+    if param is not None and kind in ("BadOptionUsage", "MissingParameter"):
+        return f"{path} needs {_needed(param, path)}; {see}"
     return f"{path}: {error.format_message().rstrip('.')}; {see}"
+
+
+def _needed(param: Any, path: str) -> str:
+    """An option or argument that was left out: its name, its value, and what it is."""
+    name = "" if param.param_type_name == "argument" else f"{param.opts[0]} "
+    stdin = " (- for standard input)" if param.name in ("file", "files") else ""
+    if stdin and not os.isatty(0) and stat.S_ISFIFO(os.fstat(0).st_mode):
+        return f"{value_name(param)}; to read what is piped in: {path} -"
+    return f"{name}{value_name(param)}{stdin}: {_first_words(param.help)}"
 
 
 def _first_words(help: str | None) -> str:
     words = (help or "").partition(";")[0].rstrip(".")
-    return words[:1].lower() + words[1:]
+    return words if words[1:2].isupper() else words[:1].lower() + words[1:]
 
 
 def _meant(typed: str, params: list[Any]) -> str:
     from placet.data.errors import nearest
 
     known = [name for param in params for name in param.opts if name.startswith("--")]
-    near = SYNONYMS.get(typed)
-    found = near if near in known else nearest(typed, known)
+    found = nearest(typed, known)
     return f"did you mean {found}?" if found else ""

@@ -1,9 +1,13 @@
 """The text of ``--help``: usage, what the command does, its options in groups, and examples to paste."""
 
+import inspect
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+from typer.models import OptionInfo
 
 WIDEST, LEFT = 100, 26
 """The widest line of a text, and the cells of an option and its value beside its description."""
@@ -11,6 +15,9 @@ WIDEST, LEFT = 100, 26
 OPTIONS = "Options"
 NOT_SHOWN = ("install_completion", "show_completion")
 """Options of Typer for what `placet completion` does."""
+
+VALUES = {Path: "FILE", int: "N", float: "NUMBER"}
+"""What stands for the value of an option that does not say so itself, by the kind of the value."""
 
 LAST = ("Output", "Large files", "Columns and reading")
 """Groups of options that stand after all others."""
@@ -24,7 +31,7 @@ def command_help(command: Any, path: str) -> str:
     usage = " ".join(["Usage:", path, *(_argument(one) for one in arguments), "[OPTIONS]"])
     blocks = [*_paragraphs(command.help or "", width), usage]
     if arguments:
-        blocks.append(_table("", [(_value_name(one), one.help or "") for one in arguments], width))
+        blocks.append(_table("", [(value_name(one), one.help or "") for one in arguments], width))
     groups: dict[str, list[tuple[str, str]]] = {}
     for option in options:
         groups.setdefault(_group(option), []).append((_names(option), _description(option)))
@@ -83,7 +90,7 @@ def _examples(text: str) -> str:
 
 
 def _argument(param: Any) -> str:
-    name = _value_name(param) + ("..." if param.nargs != 1 else "")
+    name = value_name(param) + ("..." if param.nargs != 1 else "")
     return name if param.required else f"[{name}]"
 
 
@@ -94,11 +101,22 @@ def _group(option: Any) -> str:
 def _names(option: Any) -> str:
     """The names of an option, short before long, and of its value."""
     names = ", ".join(sorted([*option.opts, *option.secondary_opts], key=lambda name: name.startswith("--")))
-    return names if option.is_flag else f"{names} {_value_name(option)}"
+    return names if option.is_flag else f"{names} {value_name(option)}"
 
 
-def _value_name(param: Any) -> str:
+def value_name(param: Any) -> str:
+    """What stands for the value of an option or argument."""
     return str(param.metavar or param.name.upper().replace("_", "-"))
+
+
+def name_values(command: Callable[..., Any]) -> None:
+    """Let every option of a command that does not name its value be shown with the kind of it."""
+    for param in inspect.signature(command).parameters.values():
+        hint, *about = get_args(param.annotation) if get_origin(param.annotation) is Annotated else (None,)
+        kinds = [one for one in (hint, *get_args(hint)) if one is not None]
+        for option in about:
+            if isinstance(option, OptionInfo) and option.metavar is None and bool not in kinds:
+                option.metavar = next((VALUES[kind] for kind in kinds if kind in VALUES), None)
 
 
 def _description(option: Any) -> str:

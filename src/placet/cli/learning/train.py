@@ -52,7 +52,9 @@ def train(
             "fusion: LETOR-agg.",
         ),
     ],
-    save: Annotated[Path, typer.Option("--out", "--save", callback=check_target, help="File to write the model to.")],
+    save: Annotated[
+        Path, typer.Option("--out", "-o", "--save", callback=check_target, help="File to write the model to.")
+    ],
     valid: Annotated[Path | None, typer.Option(help="Validation rows: the best state on them is kept.")] = None,
     ranker: Annotated[
         str,

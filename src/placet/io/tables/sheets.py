@@ -70,8 +70,9 @@ def _frame(file: OpenedFile, sheet: str | None) -> "pl.DataFrame":
             raise DataError(f"{file.name}: there is no sheet {sheet!r}; the sheets are {names}")
         found = {name: _cells(pl, data, name) for name in (names if sheet is None else [sheet])}
     except (fastexcel.FastExcelError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        reason = str(error).split("\n")[0]
-        raise DataError(f"{file.name}: not a whole workbook ({reason}); save it again, without a password") from None
+        raise DataError(
+            f"{file.name}: not a whole workbook, or one with a password; save the sheet as CSV UTF-8 and give that file"
+        ) from error
     filled = {name: frame for name, frame in found.items() if len(frame)}
     if not filled:
         raise DataError(f"{file.name}: {'the workbook' if sheet is None else f'sheet {sheet!r}'} is empty")
