@@ -248,11 +248,11 @@ def test_every_role_that_the_preview_offers_leads_to_a_reader():
     """Roles of a menu are options of the reader, and the ones that a click assigns are on a menu of votes."""
     for name, roles in preview.ROLES.items():
         options = set(inspect.signature(io.formats.FORMATS[name].read).parameters)
-        assert set(roles) - {"ignore"} <= options, name
+        assert set(roles) - {"ignore", "source"} <= options, name  # rows of a source are read by themselves
         assert set(roles) <= set(preview.WORDS)
     offers = re.search(r"const LIKELY = \[(.*?)\n\];", (HERE / "static" / "data.js").read_text(), re.DOTALL)[1]
     likely = set(re.findall(r'^ *\["(\w+)", /', offers, re.MULTILINE))
-    assert likely == {"agent", "time", "weight", "control"}
+    assert likely == {"agent", "time", "weight", "control", "source"}
     assert likely <= set(preview.ROLES["battles"])
 
 
@@ -905,7 +905,6 @@ def test_several_datasets_are_sources_of_one_fit(browser, joint):
     query = "&".join(f"data={key}" for key in joint.values()) + f"&target={joint['human']}"
     page = browser.client.get(f"/sources?{query}").text
     assert "Where the sources differ" in page
-    assert f'<option value="{joint["human"]}" selected>human.csv' in page
     found = browser.result(f"/api/sources?{query}")
     assert found["target"] == "human"
     assert [row["source"] for row in found["sources"]] == ["human", "judge", "bench"]
@@ -940,3 +939,62 @@ def test_sources_that_cannot_be_fitted_are_refused(browser, joint, votes):
     other = browser.upload("human.json.csv", b"a,b,winner\nx,y,a\ny,z,a\n").json()["id"]
     said = browser.result(f"/api/sources?data={human}&data={other}", state="failed")
     assert "source 'human 2' has no item in common with 'human'" in said
+
+
+@pytest.fixture(scope="module")
+def judged(browser):
+    """One dataset with the votes of people and of a judge, told apart by a column."""
+    both = simulate.judged_votes([1.0, 0.3, -0.3, -1.0], 80, 400, items=list("abcd"), random_state=1)
+    lines = ["model_a,model_b,winner,weight,judge"]
+    for name, data in both.items():
+        for i, j, x, y in zip(data.i, data.j, data.wins_i, data.wins_j):
+            lines += [f"{data.items[i]},{data.items[j]},{side},{n:g},{name}" for side, n in (("a", x), ("b", y))]
+    return browser.upload("my votes.csv", "\n".join(lines).encode()).json()["id"]
+
+
+def test_a_column_of_judges_is_offered_as_sources(browser, judged):
+    about = browser.result(f"/api/data/{judged}/understand")
+    roles = {column["name"]: column["role"] for column in about["columns"]}
+    assert roles["judge"] == ""  # used by nobody
+    assert {"agent", "time", "control", "source"} <= {role for role, _ in about["menus"]["battles"]}
+
+
+def test_values_of_a_column_are_sources_of_one_fit(browser, joint, judged, tmp_path):
+    query = f"data={judged}&column=judge&target=human"
+    page = browser.client.get(f"/sources?{query}").text
+    assert "Each value of the column judge is a source." in page
+    assert f'href="/data/{judged}"' in page
+    found = browser.result(f"/api/sources?{query}")
+    assert (found["names"], found["target"]) == (["human", "judge"], "human")
+    files = browser.result(f"/api/sources?data={joint['human']}&data={joint['judge']}&target={joint['human']}")
+    assert found["columns"] == files["columns"]  # as of two files
+    assert found["deviations"] == files["deviations"]
+    words = shlex.split(found["command"])
+    assert words[3:] == ["--source", "judge", "--target", "human"]
+    out = tmp_path / "board.csv"
+    assert CliRunner().invoke(app, [*words[1:], "--out", str(out)]).exit_code == 0
+    rows = [line.split(",") for line in out.read_text().splitlines()]
+    item, score = (rows[0].index(name) for name in ("item", "score"))
+    assert [row[item] for row in rows[1:]] == found["columns"]["item"]
+    assert [float(row[score]) for row in rows[1:]] == pytest.approx(found["columns"]["score"], rel=1e-9)
+    *lines, last = found["python"].splitlines()
+    names = {}
+    exec("\n".join(lines), names)
+    assert eval(last, names)["score"].to_list() == found["columns"]["score"]
+    assert "<h1>Consensus of human, judge</h1>" in browser.client.get(f"/sources/export.html?{query}").text
+    common = browser.result(f"/api/sources?data={judged}&column=judge")
+    assert any("no target" in note for note in common["notes"])
+    assert common["command"].endswith(" --source judge")
+
+
+def test_columns_that_are_no_sources_are_refused(browser, joint, judged):
+    refused = browser.client.get(f"/sources?data={judged}&data={joint['human']}&column=judge")
+    assert (refused.status_code, "one of a single dataset" in refused.text) == (400, True)
+    many = "a,b,winner,judge\n" + "".join(f"x,y,a,{k}\n" for k in range(51))
+    key = browser.upload("many.csv", many.encode()).json()["id"]
+    for query, words in (
+        (f"data={judged}&column=nothing", "nothing"),
+        (f"data={judged}&column=judge&target=Eve", "target 'Eve' is not a source"),
+        (f"data={key}&column=judge", "51 values; at most 50 sources"),
+    ):
+        assert words in browser.result(f"/api/sources?{query}", state="failed")

@@ -1,4 +1,4 @@
-"""Two views in a real browser: "How few votes decide it" and several datasets as sources of one fit."""
+"""Two views in a real browser: "How few votes decide it", and datasets or a column as sources of one fit."""
 
 import subprocess
 import sys
@@ -20,8 +20,12 @@ NAMES = ["Ada", "Bob", "Cleo", "Dora", "Eve"]
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("decisive")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("decisive")
+
+
+@pytest.fixture(scope="module")
+def url(folder):
     for seed, name in enumerate(("people", "judge")):
         votes = simulate.battles(np.linspace(1.5, -1.5, 5), 200, items=NAMES, random_state=seed)
         io.write(votes, folder / f"{name}.csv")
@@ -59,7 +63,7 @@ def test_how_few_votes_decide_it(desktop):
     check_axe(page)
 
 
-def test_several_datasets_are_sources(desktop):
+def test_several_datasets_are_sources(desktop, folder):
     page = desktop
     button = page.get_by_role("button", name="Fit the chosen as sources")
     expect(button).to_be_disabled()
@@ -75,3 +79,42 @@ def test_several_datasets_are_sources(desktop):
     expect(page.locator("#same")).to_contain_text("--target")
     shoot(page, "sources")
     check_axe(page)
+    with (folder / "judge.csv").open("a") as file:
+        file.write("Eve,Ada,a,10\n")
+    page.get_by_role("button", name="Show the new one").click()
+    expect(page.locator("#each tbody")).to_contain_text("210 votes")
+
+
+def test_a_column_of_judges_becomes_sources_by_a_click(desktop, tmp_path):
+    page = desktop
+    file = tmp_path / "judged votes.csv"
+    rows = [
+        "Ada,Bob,a,gpt",
+        "Bob,Cleo,a,gpt",
+        "Ada,Cleo,a,gpt",
+        "Cleo,Ada,a,people",
+        "Cleo,Bob,a,people",
+        "Bob,Ada,a,people",
+    ]
+    text = "\n".join(["a,b,winner,judge", *(row for row in rows for _ in range(9))]) + "\n"
+    file.write_text(text)
+    page.set_input_files("#files", file)
+    page.wait_for_url("**/data/*")
+    expect(page.get_by_role("button", name="Use judge as who voted")).to_be_visible()
+    expect(page.get_by_label("What judge is").locator("option[value=source]")).to_have_count(1)
+    page.get_by_role("button", name="Use judge as sources of one fit").click()
+    page.wait_for_url("**/sources?**")
+    expect(page.locator("#lead")).to_contain_text("in what the sources have in common")
+    expect(page.locator("#each tbody")).to_contain_text("27 votes")
+    for target, first in (("gpt", "Ada"), ("people", "Cleo")):
+        page.locator("#target").select_option(target)
+        expect(page.locator("#lead")).to_have_text(f"{first} comes first for {target}.")
+        command = f"placet aggregate 'judged votes.csv' --source judge --target {target}"
+        expect(page.locator("#same pre").first).to_have_text(command)
+    shoot(page, "sources-of-a-column")
+    check_axe(page)
+    page.reload()
+    expect(page.locator("#lead")).to_have_text("Cleo comes first for people.")
+    expect(page.locator("#target")).to_have_value("people")
+    page.go_back()
+    expect(page.locator("#lead")).to_have_text("Ada comes first for gpt.")

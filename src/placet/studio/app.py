@@ -20,7 +20,7 @@ from placet.report.document import shared_style
 from placet.studio.jobs import Jobs
 from placet.studio.pages import HERE, page
 from placet.studio.polls import Desk
-from placet.studio.routes import board, common, data, joint_boards, methods, polls, rankers, tracks
+from placet.studio.routes import board, common, data, joint, methods, polls, rankers, tracks
 from placet.studio.security import LOCAL_NAMES, Guard, Keys, Rate, refusal
 from placet.studio.store import Dataset, Store
 
@@ -59,7 +59,7 @@ def application(
         routes=[
             *data.routes,
             *board.routes,
-            *joint_boards.routes,
+            *joint.routes,
             *methods.routes,
             *polls.routes,
             *rankers.routes,

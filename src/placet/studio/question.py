@@ -10,6 +10,8 @@ from placet.data.parameters import parse_value
 from placet.studio.file_lists import paths_of, source_of
 
 LEVEL = 0.95
+MOST_SOURCES = 50
+"""Sources of one fit: datasets, or values of a column."""
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,19 @@ const EVERY = 4000;
 let timer = null;
 
 /** Watch the file of a dataset; `stamp` is that of the content shown, `again` shows the new one. */
-export function watchFile(id, name, stamp, again) {
+export const watchFile = (id, name, stamp, again) => watchFiles(stamp ? [[id, name, stamp]] : [], again);
+
+/** Watch the files of several datasets: of each its id, its name and the stamp of the content shown. */
+export function watchFiles(shown, again) {
   clearTimeout(timer);
   document.getElementById("changed")?.remove();
-  if (!stamp) return;
+  if (!shown.length) return;
   const look = async () => {
     try {
-      const now = document.hidden ? { stamp } : await api("GET", `/api/data/${id}/stamp`);
-      if (now.stamp !== stamp) return tellChanged(name, again);
+      for (const [id, name, stamp] of document.hidden ? [] : shown) {
+        const now = await api("GET", `/api/data/${id}/stamp`);
+        if (now.stamp !== stamp) return tellChanged(name, again);
+      }
     } catch {
       // the server is away: the next look may find it
     }

@@ -95,26 +95,28 @@ function offerVotes(about) {
 }
 
 const LIKELY = [ // role, names that suggest it, whether cells must be numbers, in words
+  ["source", /^(judge|evaluator|grader)(_?(model|name|id))?$|^(annotator|rater)_?model$|^source$/i, false, "sources of one fit"],
   ["agent", /voter|rater|user|judge|annotator|assessor|respondent|participant|^who$/i, false, "who voted"],
   ["time", /date|time|^day$|^month$|^year$|created|when/i, false, "the time"],
   ["weight", /^(count|weight|n_votes|times)$/i, true, "a count"],
   ["control", /./, true, "a control"],
 ];
 
-/** What a column that is not used could be, among the roles that its format has. */
-function likelyRole(about, column) {
+/** What a column that is not used could be, among the roles that its format has: the likeliest, and beside a source, whoever voted. */
+function likelyRoles(about, column) {
   const roles = (about.menus?.[about.format] ?? []).map(([role]) => role);
   const given = column.cells.filter(Boolean);
   const number = given.length > 0 && given.every((cell) => !Number.isNaN(Number(cell)));
-  return LIKELY.find(([role, names, numbers]) => roles.includes(role) && names.test(column.name) && (!numbers || number) && (SEVERAL.includes(role) || !about.columns.some((one) => one.role === role)));
+  const found = LIKELY.filter(([role, names, numbers]) => roles.includes(role) && names.test(column.name) && (!numbers || number) && (SEVERAL.includes(role) || !about.columns.some((one) => one.role === role)));
+  return found.slice(0, found[0]?.[0] === "source" && found[1]?.[0] === "agent" ? 2 : 1);
 }
 
 /** Columns that are read by nobody, each with the role that it may have. */
 function offerRoles(about) {
-  const offers = about.columns.filter((column) => !column.role).map((column) => [column, likelyRole(about, column)]).filter(([, likely]) => likely);
+  const offers = about.columns.filter((column) => !column.role).flatMap((column) => likelyRoles(about, column).map((likely) => [column, likely]));
   if (!offers.length) return null;
   return el("section", { "aria-labelledby": "offers-title" }, el("h3", { id: "offers-title" }, "Columns that are not used"),
-    el("ul", { class: "offers" }, offers.map(([column, [role, , , words]]) => el("li", {}, el("button", { type: "button", "data-control": `use ${column.name}`, onclick: () => assign(about, column, role) }, "Use ", el("strong", {}, column.name), ` as ${words}`)))));
+    el("ul", { class: "offers" }, offers.map(([column, [role, , , words]]) => el("li", {}, el("button", { type: "button", "data-control": `use ${column.name} ${role}`, onclick: () => assign(about, column, role) }, "Use ", el("strong", {}, column.name), ` as ${words}`)))));
 }
 
 function showControls(about) {
@@ -138,8 +140,9 @@ function table(about) {
   return el("table", { class: "preview" }, el("caption", {}, `The first ${rows.length} rows${about.files.length > 1 ? ` of ${about.files[0]}, one of ${about.files.length} files` : ""}`), el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
 }
 
-/** Give a column a role: it loses the one it had, and another column with that role loses it. */
+/** Give a column a role: it loses the one it had, and another column with that role loses it; sources are fitted on a page of their own. */
 function assign(about, column, role) {
+  if (role === "source") return void (location.href = `/sources?${new URLSearchParams({ data: id, column: column.name })}`);
   const values = { format: about.format };
   if (!SEVERAL.includes(role)) for (const one of about.columns) if (one.role === role) one.role = "";
   column.role = role; // at once, so that a second change before the answer builds on the first

@@ -1,8 +1,10 @@
-// Several datasets as sources of one fit: the address names them and the target; a change of the target asks again.
+// Sources of one fit: the address names datasets, or one and its column of sources, and the target; a change of the target asks again.
 import { compute, copyable, el, errorBox, fill, progressInto, rounded, say, short, wide, withKnownNames } from "./core.js";
+import { watchFiles } from "./changed.js";
 
 const place = (name) => document.getElementById(name);
-const files = JSON.parse(place("sources").dataset.files).flatMap(([path, name]) => (path.startsWith("[") ? JSON.parse(path) : [[path, name]]));
+const { datasets, column } = JSON.parse(place("sources").dataset.asked);
+const files = datasets.flatMap(([, name, path]) => (path.startsWith("[") ? JSON.parse(path) : [[path, name]]));
 const known = (text) => withKnownNames(text, files);
 let running = null;
 
@@ -15,8 +17,17 @@ function table(heads, rows, caption) {
 
 const withError = (value, error) => (value === null || value === undefined ? "" : error > 0 ? `${rounded(value, error)} ± ${short(error, 1)}` : short(value));
 
+/** The sources to choose the target from; the values of a column are known once it is read. */
+function offerTargets(found) {
+  const choices = column ? found.names.map((name) => [name, name]) : datasets;
+  fill(place("target"), el("option", { value: "" }, "none: what all have in common"), choices.map(([value, name]) => el("option", { value }, name)));
+  place("target").value = query().get("target") ?? "";
+}
+
 function show(found) {
   const c = found.columns;
+  offerTargets(found);
+  watchFiles(datasets.map(([key, name], k) => [key, name, found.stamps[k]]), recompute);
   fill(place("lead"), el("strong", {}, c.item[0]), found.target ? ` comes first for ${found.target}.` : " comes first in what the sources have in common.");
   fill(place("notes"), el("ul", { class: "notes" }, found.notes.map((note) => el("li", {}, note))));
   fill(place("ranking"), table(["item", "rank", "could be", "score"], c.item.map((item, k) => [item, String(c.rank[k]), c.rank_low ? `${c.rank_low[k]} to ${c.rank_high[k]}` : "", withError(c.score[k], c.stderr?.[k])]), `${c.item.length} items`));

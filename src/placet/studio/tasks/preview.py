@@ -24,14 +24,14 @@ from placet.studio.file_lists import files_of, paths_of, source_of, stamp_of
 PREVIEWED = 20
 MOST_KEPT = 2
 ROLES: dict[str, tuple[str, ...]] = {
-    "battles": ("a", "b", "winner", "loser", "scores", "agent", "weight", "control", "time"),
+    "battles": ("a", "b", "winner", "loser", "scores", "agent", "weight", "control", "time", "source"),
     "ratings": ("user", "item", "rating"),
     "features": ("qid", "label", "weight", "features", "ignore"),
     "scores": ("item", "task", "score", "question", "tasks", "ignore"),
     "preferences": ("ballot", "better", "worse"),
-    "ballots": ("ballot", "item", "rank", "weight", "agent", "instance", "ignore"),
+    "ballots": ("ballot", "item", "rank", "weight", "agent", "instance", "source", "ignore"),
 }
-"""Format -> possible roles of a table's columns: names of the reader's options."""
+"""Format -> possible roles of a table's columns: names of the reader's options; and "source", which splits rows."""
 
 SEVERAL = ("scores", "features", "ignore", "winner", "control", "tasks")
 """Roles that several columns may have."""
@@ -62,6 +62,7 @@ WORDS = {
     "question": "question",
     "better": "what is preferred",
     "worse": "to what",
+    "source": "source",
 }
 READINGS = 3
 """How often a file that changes while it is read is read again."""

@@ -1,4 +1,4 @@
-"""Several datasets as sources of one fit: the URL names the datasets and the target."""
+"""Sources of one fit: the URL names datasets, or one dataset and its column of sources, and the target."""
 
 from typing import Any
 
@@ -8,17 +8,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from placet.studio.pages import page
+from placet.studio.question import MOST_SOURCES
 from placet.studio.routes.common import run_job, start_job, store_of
 from placet.studio.store import Dataset
-
-MOST_SOURCES = 50
 
 
 async def show(request: Request) -> Response:
     """The page of a joint board; its script requests the content with the query of the URL."""
-    chosen, target = sources_of(request)
-    files = [[data.path, data.name] for data in chosen]
-    return page(request, "joint.html", datasets=chosen, target="" if target is None else target.id, files=files)
+    chosen, column, _ = sources_of(request)
+    asked = {"datasets": [[data.id, data.name, data.path] for data in chosen], "column": column}
+    return page(request, "joint.html", datasets=chosen, column=column, asked=asked)
 
 
 async def compute(request: Request) -> Response:
@@ -33,33 +32,40 @@ async def export(request: Request) -> Response:
     return Response(content, media_type="text/html", headers=headers)
 
 
-def sources_of(request: Request) -> tuple[list[Dataset], Dataset | None]:
-    """The datasets in the query of a URL, and the target among them, if one is named."""
-    keys, target = list(dict.fromkeys(request.query_params.getlist("data"))), request.query_params.get("target", "")
-    if not 2 <= len(keys) <= MOST_SOURCES:
+def sources_of(request: Request) -> tuple[list[Dataset], str, str]:
+    """The datasets in the query of a URL, the column whose values are the sources of a single one, and the target: one
+    of the datasets, or a value of the column; empty if none is named.
+    """
+    query = request.query_params
+    keys, column, target = list(dict.fromkeys(query.getlist("data"))), query.get("column", ""), query.get("target", "")
+    if column and len(keys) != 1:
+        raise HTTPException(400, f"a column of sources is one of a single dataset, not of {len(keys)}")
+    if not column and not 2 <= len(keys) <= MOST_SOURCES:
         raise HTTPException(400, f"choose 2 to {MOST_SOURCES} datasets as sources of one fit, not {len(keys)}")
     try:
         chosen = [store_of(request).dataset(key) for key in keys]
     except KeyError:
         raise HTTPException(404, "one of these datasets is not in this workspace") from None
-    if target and target not in keys:
+    if target and not column and target not in keys:
         raise HTTPException(400, "the target is not among the chosen datasets")
-    return chosen, next((data for data in chosen if data.id == target), None)
+    return chosen, column, target
 
 
 def asked_of(request: Request) -> dict[str, Any]:
-    """The values of the computation; a source is called as its file, without the ending."""
-    chosen, target = sources_of(request)
+    """The values of the computation; a dataset that is a source is called as its file, without the ending."""
+    chosen, column, target = sources_of(request)
     names: list[str] = []
     for data in chosen:
         stem = data.name.split(".")[0] or data.name
         same = [name for name in names if name == stem or name.startswith(f"{stem} ")]
         names.append(f"{stem} {len(same) + 1}" if stem in names else stem)
+    called = {data.id: name for data, name in zip(chosen, names)}
     return {
         "paths": [data.path for data in chosen],
         "names": names,
         "readings": [data.reading for data in chosen],
-        "target": None if target is None else names[chosen.index(target)],
+        "target": (target if column else called[target]) if target else None,
+        "column": column,
     }
 
 
