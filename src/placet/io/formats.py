@@ -6,8 +6,8 @@ import inspect
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 
 from placet.data import Comparisons, DataError, Queries, Rankings, concat
@@ -37,12 +37,15 @@ from placet.io.evals.lm_harness import (
     read_lm_harness_samples,
 )
 from placet.io.evals.open_webui import looks_like_open_webui, read_open_webui
+from placet.io.features import KNOWN as GRADED
 from placet.io.features import looks_like_features, read_features, write_features
 from placet.io.files import OpenedFile, Source, bare_suffix, is_pipe, name_of, spool, spool_stdin
+from placet.io.preferences import KNOWN as PREFERRED
 from placet.io.preferences import looks_like_preferences, read_preferences, write_preferences
 from placet.io.preflib import looks_like_preflib, read_preflib, write_preflib
 from placet.io.ratings import KNOWN as RATED
 from placet.io.ratings import looks_like_ratings, read_ratings, write_ratings
+from placet.io.score_tables import ITEMS as SCORED
 from placet.io.score_tables import looks_like_scores, read_scores, write_scores
 from placet.io.sparse.letor import (
     LetorAgg,
@@ -54,7 +57,7 @@ from placet.io.sparse.letor import (
     write_letor_agg,
 )
 from placet.io.sparse.xmc import MultiLabel, looks_like_xmc, read_xmc, write_xmc
-from placet.io.surveys.best_worst import looks_like_best_worst, read_best_worst, write_best_worst
+from placet.io.surveys.best_worst import BEST, WORST, looks_like_best_worst, read_best_worst, write_best_worst
 from placet.io.surveys.qualtrics import looks_like_qualtrics, read_qualtrics
 from placet.io.surveys.surveyjs import looks_like_surveyjs, read_surveyjs
 from placet.io.tables.column_names import roles_by_column, split_names
@@ -83,9 +86,10 @@ class Format:
     for the logs and exports of other programs, which are only read.
     ``looks_like(head)`` returns the layout that ``read`` then uses (the columns by role, ``TEXT`` for text without
     columns), or ``None`` if the head has another format.  Among text formats that share a suffix in ``suffixes``, the
-    first that matches is used.  For tables, ``hint`` shows in messages how to name their columns; ``by_cells`` formats
-    must read the cells of a table to recognize it; ``by_head`` formats are logs that are no tables, and are recognized
-    by their first bytes before a table is opened.
+    first that matches is used.  For tables, ``hint`` shows in messages how to name their columns, and ``needs`` are the
+    known names of roles without which a table is not asked further; ``by_cells`` formats must read the cells of a table
+    to recognize it; ``by_head`` formats are logs that are no tables, and are recognized by their first bytes before a
+    table is opened.
     """
 
     read: Callable[..., Any]
@@ -94,6 +98,7 @@ class Format:
     suffixes: tuple[str, ...]
     looks_like: Callable[[FileHead], Any]
     hint: str = ""
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     by_cells: bool = False
     by_head: bool = False
 
@@ -121,11 +126,20 @@ FORMATS: dict[str, Format] = {
         (".data", *TABLES),
         looks_like_ratings,
         'user="...", item="...", rating="..."',
+        RATED,
     ),
     "scores": Format(
-        read_scores, write_scores, Scores, TABLES, looks_like_scores, 'item="...", task="...", score="..."'
+        read_scores,
+        write_scores,
+        Scores,
+        TABLES,
+        looks_like_scores,
+        'item="...", task="...", score="..."',
+        {"item": SCORED},
     ),
-    "features": Format(read_features, write_features, Queries, TABLES, looks_like_features, 'qid="...", label="..."'),
+    "features": Format(
+        read_features, write_features, Queries, TABLES, looks_like_features, 'qid="...", label="..."', GRADED
+    ),
     "best-worst": Format(
         read_best_worst,
         write_best_worst,
@@ -133,6 +147,7 @@ FORMATS: dict[str, Format] = {
         TABLES,
         looks_like_best_worst,
         'shown="...", best="...", worst="..."',
+        {"best": BEST, "worst": WORST},
     ),
     "qualtrics": Format(read_qualtrics, None, Rankings, TABLES, looks_like_qualtrics, 'question="..."'),
     "surveyjs": Format(read_surveyjs, None, Rankings, TABLES, looks_like_surveyjs, 'question="..."'),
@@ -158,6 +173,7 @@ FORMATS: dict[str, Format] = {
         (".prefs", *TABLES),
         looks_like_preferences,
         'ballot="...", better="...", worse="..."',
+        PREFERRED,
     ),
     "ballots": Format(
         read_ballots,
@@ -349,7 +365,7 @@ def _choose_table(head: FileHead, table: Table, possible: list[str]) -> tuple[st
     found: dict[str, Any] = {}
     for by_cells in (False, True):
         if not found:
-            own = [name for name in possible if FORMATS[name].by_cells is by_cells]
+            own = [name for name in possible if FORMATS[name].by_cells is by_cells and _has_needs(head, table, name)]
             found = {name: layout for name in own if (layout := FORMATS[name].looks_like(head)) is not None}
     if len(found) == 1:
         name, layout = found.popitem()
@@ -378,6 +394,14 @@ def _choose_table(head: FileHead, table: Table, possible: list[str]) -> tuple[st
         )
     ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible if FORMATS[name].write)
     raise DataError(f"{table.name}: the columns {table.names} do not tell which format this is; say {ways}")
+
+
+def _has_needs(head: FileHead, table: Table, name: str) -> bool:
+    """Whether a table has the columns that a format needs, under an option of its reader or a known name."""
+    own = table.plain_names
+    return all(
+        head.options.get(role) or any(map(own.__contains__, known)) for role, known in FORMATS[name].needs.items()
+    )
 
 
 def _as_votes(columns: tuple[str, str, str]) -> str:
