@@ -284,6 +284,11 @@ class Bound:
         """Weighted value of each list (lists,)."""
         return self._values(read_only(s), self.learned if learned is None else learned, None)[0]
 
+    def gradients_by_list(self, s: Floats, learned: Mapping[str, float]) -> tuple[Floats, Floats]:
+        """Weighted gradient (rows,), and the derivatives (lists, learned parameters) of each list."""
+        _, grad, slopes = self._values(read_only(s), learned, None)
+        return grad, slopes[:, [list(self.loss.learned).index(k) for k in learned]]
+
     def curvature(self, s: Floats, learned: Mapping[str, float] | None = None) -> Floats:
         """Diagonal of the Hessian (rows,), or the bound stated by the loss."""
         plan = self._plan(self.learned if learned is None else learned)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from placet.data import DataError, Parts, Queries
 from placet.data.arrays import Floats
@@ -16,17 +17,22 @@ from placet.data.parts import as_parts
 from placet.losses import LOSSES
 from placet.metrics import evaluate_parts
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
+from placet.rank.controls import control_rows
 from placet.rank.feature_tables import Columns, Products, times
+from placet.rank.linear.coefficients import CoefficientTable, ErrorKind, clusters_of, covariance, errors_of, to_maximum
 from placet.rank.linear.initial_weights import start_weights
 from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.rank.monotone import directions
-from placet.rank.query_rows import mean_defined
-from placet.rank.ranker import Ranker, largest_first, two_rows
+from placet.rank.query_rows import as_queries, check_columns, mean_defined
+from placet.rank.ranker import Ids, Ranker, largest_first, two_rows
 from placet.rank.saving.fitted_state import Array, Learned, Number, holds
 from placet.rank.saving.onnx_export import OnnxGraph
 from placet.rank.validation import Best
 
 LARGEST_WEIGHT = 1e100  # of a standardized feature
+TOLERANCE, ACCURATE, MOST_EXACT = 1e-3, 1e-9, 500
+"""Default tolerance; that of the integrals where all digits count; most features for which they do."""
+
 ROUNDS, SETTLED = 10, 0.01  # maximum number of rounds and relative tolerance of `minimize_reweighted`
 SOLVERS: dict[str, tuple[str, ...]] = {
     "lbfgs": ("no sampling",),
@@ -59,9 +65,11 @@ class LinearRanker(Ranker):
     second_order : float, optional
         Add products of standardized features whose absolute correlation with the grade exceeds this, such as 0.15;
         products are computed on the fly, not stored.
-    tol : float
+    tol : float, optional
         "lbfgs" and "newton" stop when the largest component of the gradient is below this fraction of its value with
-        all weights 0, whatever the scale of the loss; float32 features give gradients to about 1e-4.
+        all weights 0, whatever the scale of the loss; float32 features give gradients to about 1e-4.  Default: 1e-3;
+        and where the fit is one of maximum likelihood (``l2=0``, a loss with a law, float64 features in memory, no
+        validation set), Newton steps then lead to the maximum, to all digits.
     rel_tol : float, optional
         Also stop when an iteration lowers the value by less than this fraction.  ``tol=1e-6, rel_tol=1e-5,
         max_iter=100`` are the stopping criteria of the PMOP paper.
@@ -110,7 +118,7 @@ class LinearRanker(Ranker):
         solver: Literal["lbfgs", "newton", "sgd"] = "lbfgs",
         standardize: bool = True,
         second_order: float | None = None,
-        tol: float = 1e-3,
+        tol: float | None = None,
         rel_tol: float | None = None,
         max_iter: int = 1000,
         step: Literal["adagrad", "adam", "plain"] = "adagrad",
@@ -141,7 +149,8 @@ class LinearRanker(Ranker):
 
     def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
         self._check()
-        params = self._loss_record().training_parameters(self.loss_params, self.tol)
+        exact = self._maximizes_likelihood(queries, valid)
+        params = self._loss_record().training_parameters(self.loss_params, ACCURATE if exact else self._tolerance())
         self.pairs_, self.mean_, self.scale_ = np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0)
         if self.second_order is not None:
             chosen = Products.select(as_parts(queries), self.second_order)
@@ -159,6 +168,7 @@ class LinearRanker(Ranker):
         fit: Fit | None = None
         with best, self._checkpoint(best, objective):
             fit = self._solve(objective, len(queries), best)  # counted for batches: in memory only
+            fit = to_maximum(objective, fit) if exact else fit
             best.consider(fit.x)
         x = best.state
         weights, self.intercept_ = unknowns.raw_weights(x)
@@ -225,17 +235,76 @@ class LinearRanker(Ranker):
             return sgd(estimate, start, method=self.step, rng=rng, callback=after, **steps)
         if objective.loss.reweights:
             return minimize_reweighted(
-                objective, start, after, tol=self.tol, max_iter=self.max_iter, bounds=self._box(len(start))
+                objective, start, after, tol=self._tolerance(), max_iter=self.max_iter, bounds=self._box(len(start))
             )
-        common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "relative": True, "callback": after}
+        tol = self._tolerance()
+        common: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "relative": True, "callback": after}
         if self._start is not None:  # still relative to the gradient with all weights 0
             first = float(np.abs(objective(objective.unknowns.zero)[1]).max(initial=0.0)) or 1.0
-            common |= {"tol": self.tol * first, "relative": False}
+            common |= {"tol": tol * first, "relative": False}
         if self.solver == "newton":
             return newton(objective, by_products(objective.hvp), start, rel_tol=self.rel_tol, **common)
         kinked = not objective.loss.differentiable  # the gradient need not vanish at a kink
         rel_tol = 1e-6 if self.rel_tol is None and kinked else self.rel_tol
         return lbfgs(objective, start, rel_tol=rel_tol, bounds=self._box(len(start)), **common)
+
+    def _tolerance(self) -> float:
+        return TOLERANCE if self.tol is None else self.tol
+
+    def _maximizes_likelihood(self, queries: Queries | Parts, valid: Queries | Parts | None) -> bool:
+        """Whether the fit is to be the maximum of a likelihood, to all digits."""
+        free = self.l2 == 0 and not self.control_l2 and self.monotone is None and valid is None
+        own = self.tol is None and self.rel_tol is None and self.solver != "sgd"
+        small = isinstance(queries, Queries) and queries.X.dtype == np.float64 and queries.n_features <= MOST_EXACT
+        return free and own and small and LOSSES[self.loss].law is not None and self.second_order is None
+
+    def coefficients(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Ids | None = None,
+        *,
+        weight: ArrayLike | None = None,
+        control: Any = None,
+        errors: ErrorKind | None = None,
+        cluster: Any = None,
+        level: float = 0.95,
+    ) -> CoefficientTable:
+        """The coefficients with standard errors, z, p and intervals, from the rows of the fit; print it for a table.
+
+        For losses that are likelihoods (those with a ``law``).  ``errors``: "observed" (information), "query" (a
+        sandwich over queries, which count as independent), or "cluster" (a sandwich over the names in ``cluster``, one
+        per query or row, such as the person who chose); by default "cluster" if that is given, else "observed", and
+        "query" for losses of pairs, as the pairs of a query depend on one another.  A query of weight 3 counts as
+        three equal ones; for weights of a survey, give each query a cluster of its own.  Controls of the fit come
+        last, in the units given, then learned parameters of the loss.  A penalty is a normal prior: the errors are
+        then those of the penalized estimates.
+
+        >>> import placet
+        >>> data = placet.simulate.queries(60, 8, 2, noise=0.3, random_state=1)
+        >>> table = LinearRanker("listmle", l2=0).fit(data).coefficients(data)
+        >>> table.names, bool((table.p < 0.001).all())
+        ((0, 1), True)
+        """
+        self._check_fitted()
+        record, errors = errors_of(self.loss, errors, cluster, level)
+        queries = as_queries(X, y, qid, weight)
+        check_columns(queries.X, queries.features, self.n_features_in_, self.features_)
+        self._control = control_rows(control, queries, in_order=isinstance(X, Queries))
+        try:
+            names = (*self._column_names(), *self._control_names())
+            if set(self._control_names()) != set(self.controls_):
+                raise ValueError(f"the fit had the controls {list(self.controls_)}; give the same with control=")
+            objective = self._objective(queries, record.training_parameters(self.loss_params, ACCURATE))
+            effects = [self.controls_[name] for name in self._control_names()]
+        finally:
+            self.__dict__.pop("_control", None)
+        x = objective.unknowns.at_weights(np.append(self.coef_, effects), self.intercept_, self.learned_)
+        clusters = None if cluster is None else clusters_of(cluster, queries)
+        found = covariance(objective, x, errors, queries.weight, clusters)
+        return CoefficientTable.of_fit(
+            (*names, *self.learned_), np.array([*self.coef_, *effects, *self.learned_.values()]), found, errors, level
+        )
 
     def _box(self, n: int) -> tuple[Floats, Floats] | None:
         """Bounds on the unknowns from the signs of ``monotone``; the scale of a feature is positive."""
@@ -282,9 +351,12 @@ class LinearRanker(Ranker):
         """Why row i is above row j: the contributions of the columns to s_i - s_j, which sum to it, largest first."""
         rows = self._columns().of(two_rows(self, X, i, j))
         pair = rows.dense() if len(self.pairs_) else rows
+        return largest_first(self._column_names(), (pair[0] - pair[1]) * self.coef_)
+
+    def _column_names(self) -> list[Any]:
+        """Names of the features (numbers, if they have none) and of the products."""
         names = list(self.features_ if self.features_ is not None else range(self.n_features_in_))
-        names += [(names[a], names[b]) for a, b in self.pairs_]
-        return largest_first(names, (pair[0] - pair[1]) * self.coef_)
+        return names + [(names[a], names[b]) for a, b in self.pairs_]
 
     def _add_onnx(self, graph: OnnxGraph) -> str:
         rows = "X"
@@ -308,7 +380,7 @@ class LinearRanker(Ranker):
     def _check(self) -> None:
         if not self.l2 >= 0 or not (self.control_l2 is None or self.control_l2 >= 0):
             raise ValueError(f"l2 {self.l2} and control_l2 {self.control_l2} must not be negative")
-        if not self.tol > 0 or self.max_iter < 1:
+        if not self._tolerance() > 0 or self.max_iter < 1:
             raise ValueError(f"tol {self.tol} must be above 0 and max_iter {self.max_iter} at least 1")
         if self.batch is not None and (self.batch < 1 or self.solver != "sgd"):
             raise ValueError(f"batch {self.batch} must be at least 1, and belongs to solver='sgd'")

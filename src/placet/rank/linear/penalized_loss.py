@@ -82,8 +82,8 @@ class LinearPart:
         return value, np.append(self.pull_back(g), slopes)
 
     def hvp(self, x: Floats, v: Floats) -> Floats:
-        """Hessian times v."""
-        return self.pull_back(self.bound.hvp(self.scores(x), self._along(v)))
+        """Hessian in the weights and the constant times v, with learned parameters as they are at x."""
+        return self.pull_back(self.bound.hvp(self.scores(x), self._along(v), self.unknowns.learned_at(x)))
 
     def hold(self, x: Floats) -> None:
         """Fix the weights of pairs at the places of the scores at x."""
@@ -158,7 +158,7 @@ class PenalizedLoss:
         return self.parts.objective(LinearPart.value, x, rng, then=penalized)
 
     def hvp(self, x: Floats, v: Floats) -> Floats:
-        """Hessian times v, for losses without learned parameters."""
+        """Hessian in the weights and the constant times v."""
         out: Floats = self.parts.sum(LinearPart.hvp, x, v, name="Hessian product").copy()
         out[: self.n] += self.l2 * v[: self.n]
         return out
