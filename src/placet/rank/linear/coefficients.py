@@ -25,7 +25,7 @@ from placet.stats import normal_quantile
 if TYPE_CHECKING:
     import polars as pl
 
-ErrorKind = Literal["observed", "query", "cluster"]
+CovarianceKind = Literal["observed", "query", "cluster"]
 """Where errors come from: the observed information, or a sandwich over queries or over clusters of them."""
 
 STEP = 1e-5
@@ -74,14 +74,14 @@ class CoefficientTable:
     names: tuple[Hashable, ...]
     values: Floats
     covariance: Floats
-    errors: ErrorKind
+    errors: CovarianceKind
     n_clusters: int | None = None
     level: float = 0.95
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of_fit(
-        cls, names: tuple[Hashable, ...], values: Floats, found: "FittedErrors", errors: ErrorKind, level: float
+        cls, names: tuple[Hashable, ...], values: Floats, found: "FittedErrors", errors: CovarianceKind, level: float
     ) -> "CoefficientTable":
         """The coefficients of a fit; raise if it is not at the maximum of the likelihood."""
         if found.away > NEAR:
@@ -224,7 +224,7 @@ def inverse(H: Floats) -> Floats | None:
 
 
 def covariance(
-    objective: PenalizedLoss, x: Floats, errors: ErrorKind, weight: Floats, cluster: Ints | None
+    objective: PenalizedLoss, x: Floats, errors: CovarianceKind, weight: Floats, cluster: Ints | None
 ) -> FittedErrors:
     """Covariance, at x, of weights per unit of their columns and of learned parameters."""
     A = hessian(objective, x) * objective.total
@@ -305,7 +305,7 @@ def _times_table(spread: Any, table: Any) -> Floats:
     return np.asarray(product.toarray() if hasattr(product, "toarray") else product, dtype=np.float64)
 
 
-def errors_of(loss: str, errors: ErrorKind | None, cluster: Any, level: float) -> tuple[Loss, ErrorKind]:
+def errors_of(loss: str, errors: CovarianceKind | None, cluster: Any, level: float) -> tuple[Loss, CovarianceKind]:
     """The record of a loss that is a likelihood, and where its errors come from; raise if options do not fit."""
     record = LOSSES[loss]
     if record.law is None:
@@ -313,8 +313,8 @@ def errors_of(loss: str, errors: ErrorKind | None, cluster: Any, level: float) -
         raise ValueError(f"{loss!r} is not a likelihood, so coefficients have no errors; these are: {', '.join(able)}")
     if not 0 < level < 1:
         raise ValueError(f"level {level} is not between 0 and 1")
-    usual: ErrorKind = "cluster" if cluster is not None else "query" if record.law == "pairs" else "observed"
-    chosen = one_of(errors or usual, get_args(ErrorKind), "errors")
+    usual: CovarianceKind = "cluster" if cluster is not None else "query" if record.law == "pairs" else "observed"
+    chosen = one_of(errors or usual, get_args(CovarianceKind), "errors")
     if (chosen == "cluster") != (cluster is not None):
         raise ValueError("errors='cluster' and cluster= (a name for each query or row) go together")
     return record, chosen

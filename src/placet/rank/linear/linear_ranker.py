@@ -19,7 +19,14 @@ from placet.metrics import evaluate_parts
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
 from placet.rank.controls import control_rows
 from placet.rank.feature_tables import Columns, Products, times
-from placet.rank.linear.coefficients import CoefficientTable, ErrorKind, clusters_of, covariance, errors_of, to_maximum
+from placet.rank.linear.coefficients import (
+    CoefficientTable,
+    CovarianceKind,
+    clusters_of,
+    covariance,
+    errors_of,
+    to_maximum,
+)
 from placet.rank.linear.initial_weights import start_weights
 from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.rank.monotone import directions
@@ -266,7 +273,7 @@ class LinearRanker(Ranker):
         *,
         weight: ArrayLike | None = None,
         control: Any = None,
-        errors: ErrorKind | None = None,
+        errors: CovarianceKind | None = None,
         cluster: Any = None,
         level: float = 0.95,
     ) -> CoefficientTable:
