@@ -48,10 +48,16 @@ def test_estimates_have_two_digits_of_their_errors_and_points_stand_under_points
         (["score", "stderr"], [2.0, 0.5], ["2.00", "0.50"]),
         (["change", "stderr"], [float("inf"), 0.0], ["inf", "0.0000"]),
         (["item"], [True], ["True"]),
+        (["what", "value"], ["votes", 400.0], ["votes", "400"]),
     ],
 )
 def test_numbers_are_rounded_to_what_is_known(head, row, shown):
     assert [text.strip() for text in aligned_cells(head, [row])[0]] == shown
+
+
+def test_numbers_among_words_are_short_and_whole_if_they_are_whole():
+    rows = [["kind", "votes"], ["votes", 400.0], ["value", 17.280325348], ["pairs", 6], ["none", None]]
+    assert [text for _, text in aligned_cells(["what", "value"], rows)] == ["votes", "400", "17.2803", "6", ""]
 
 
 def test_bars_stand_where_the_numbers_are():

@@ -1,11 +1,17 @@
 """What newcomers type without reading: each line is answered, or refused with what to type instead."""
 
+import csv
 import gzip
+import math
 import os
+import shlex
 import shutil
 import zipfile
+from pathlib import Path
 
 import pytest
+
+SEARCH = Path(__file__).parents[2] / "docs/files/search.letor"
 
 VOTES = (
     "model_a,model_b,winner\ngpt,claude,model_a\ngpt,claude,model_b\nclaude,gemini,tie\ngemini,gpt,model_b\n"
@@ -233,6 +239,36 @@ def test_top_shows_the_best_and_o_writes(typed, tmp_path):
     assert typed("placet aggregate votes.csv --top 2", 0)[0].splitlines() == whole[:3]
     typed("placet aggregate votes.csv -o ranking.csv", 0)
     assert len((tmp_path / "ranking.csv").read_text().splitlines()) == 5
+
+
+def said_next(err):
+    return [shlex.split(line) for line in err.replace(", then ", "\n").split("next: ")[1].splitlines()]
+
+
+def test_train_ends_with_the_metric_and_the_next_commands(placet_command, tmp_path, monkeypatch):
+    """The number is that of the commands it names, which run as they are told."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(SEARCH, "search.letor")
+    words = ["train", "search.letor", "--out", "m.placet"]
+    assert "no --valid was given" in placet_command(*words)[1]
+    err = placet_command(*words, "--valid", "search.letor")[1]
+    score, evaluate = ([w.replace("FILE", "search.letor") for w in line[1:]] for line in said_next(err))
+    placet_command(*score)
+    mean = float(placet_command(*evaluate)[0].splitlines()[1].split("\t")[1])
+    assert f"ndcg@10 on search.letor: {mean:.4f}\n" in err
+    assert mean > 0.7
+
+
+def test_simulated_signals_come_with_the_command_that_tracks_them(placet_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    err = placet_command("simulate", "ranked-signals", "--out", "example", "--steps", "150", "--clutter-rate", "1")[1]
+    placet_command(*said_next(err)[0][1:], "--particles", "2000", "--chains", "2", "--out", "track.csv")
+    track, truth = (
+        [(float(row["x"]), float(row["y"])) for row in csv.DictReader(Path(name).read_text().splitlines())]
+        for name in ("track.csv", "example/truth.csv")
+    )
+    assert len(track) == 150
+    assert max(math.dist(a, b) for a, b in zip(track, truth)) < 0.3
 
 
 def commands():

@@ -158,6 +158,12 @@ def simulate_ranked_signals(
     write_beacons(beacons, out / "beacons.csv")
     x, y = drawn.position.T.tolist()
     write_table(out / "truth.csv", {"day": drawn.arrivals.day.tolist(), "x": x, "y": y}, "csv")
+    moved = float(np.mean(np.sum(np.diff(drawn.position, axis=0) ** 2, axis=1))) if steps > 1 else 1.0
+    say(
+        f"{out}: {len(drawn.source)} signals of {steps} days; next: placet track {out}/arrivals.csv --beacons "
+        f"{out}/beacons.csv --start {x[0]:g},{y[0]:g} --window 0,10 --capacity {capacity} --detection {detection:g} "
+        f"--clutter-rate {clutter_rate:g} --sigma {sigma:g} --diffusion {moved:.2g}"
+    )
 
 
 def _write(out: Path, draw: Callable[[Any], Any], format: str | None = None) -> None:

@@ -83,7 +83,7 @@ def aligned_cells(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[li
 def _column(head: Sequence[str], rows: Sequence[Sequence[Any]], k: int) -> list[str]:
     values = [row[k] for row in rows]
     if not _is_numeric(values) or all(not isinstance(value, float) for value in values):
-        return ["" if value is None else str(value) for value in values]
+        return [_plain(value) for value in values]
     known = [value for value in values if isinstance(value, float) and math.isfinite(value)]
     if all(value.is_integer() for value in known) and head[k] not in ESTIMATES + DIFFERENCES + P_VALUES:
         return ["" if value is None else f"{value:.0f}" for value in values]
@@ -91,6 +91,11 @@ def _column(head: Sequence[str], rows: Sequence[Sequence[Any]], k: int) -> list[
     ends = [len(text) - text.find(".") if "." in text else 0 for text in texts]
     texts = [text + " " * (max(ends) - end) for text, end in zip(texts, ends)]
     return [text.rjust(max(map(len, texts))) for text in texts]
+
+
+def _plain(value: Any) -> str:
+    """A value among words: nothing, a number with six digits and whole if it is whole, or its text."""
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
 
 
 def _number(head: Sequence[str], row: Sequence[Any], k: int) -> str:

@@ -70,8 +70,8 @@ EXAMPLES = {
         placet convert votes.csv --a left --b right --winner better --out votes.jsonl""",
     "track": """
         placet simulate ranked-signals --out example  # a folder of tables to try it with
-        placet track example/arrivals.csv --beacons example/beacons.csv --start 0,0 --out track.csv
-        placet track example/arrivals.csv --beacons example/beacons.csv --plot track.png""",
+        placet track example/arrivals.csv --beacons example/beacons.csv --start 2,2 --sigma 0.02 --diffusion 0.001
+        placet track arrivals.csv --beacons beacons.csv --start -57.5,-105 --plot track.png""",
     "demo": """
         placet demo  # simulated votes, ballots and search results, and pages
         placet demo --out folder

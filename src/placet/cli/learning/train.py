@@ -19,7 +19,10 @@ from placet.cli.common.feature_rows import (
     rows_reader,
 )
 from placet.cli.common.options import (
+    METHOD,
+    MODEL,
     OF_VOTES,
+    OUTPUT,
     AsJson,
     Relations,
     SeedOption,
@@ -41,6 +44,9 @@ CONTROL_HELP = (
     "repeated."
 )
 
+AUTO_METRIC = "ndcg@10"
+"""What --ranker auto chooses by if no metric is named."""
+
 
 @reads(*OF_VOTES)
 def train(
@@ -53,9 +59,14 @@ def train(
         ),
     ],
     save: Annotated[
-        Path, typer.Option("--out", "-o", "--save", callback=check_target, help="File to write the model to.")
+        Path,
+        typer.Option(
+            "--out", "-o", "--save", callback=check_target, help="File to write the model to.", rich_help_panel=OUTPUT
+        ),
     ],
-    valid: Annotated[Path | None, typer.Option(help="Validation rows: the best state on them is kept.")] = None,
+    valid: Annotated[
+        Path | None, typer.Option(help="Validation rows: the best state on them is kept.", rich_help_panel="Validation")
+    ] = None,
     ranker: Annotated[
         str,
         typer.Option(
@@ -64,28 +75,48 @@ def train(
             "auto: the best of a short list (--param budget=N, seconds=S), or the mean of the K best (--param "
             "blend=K; folds=F, rotate=true: each of them fitted without one of F parts, in turn).",
             autocompletion=complete_rankers,
+            metavar="NAME",
+            rich_help_panel=METHOD,
         ),
     ] = "linear",
     loss: Annotated[
         str,
         typer.Option(
-            help="Any loss of placet.losses.LOSSES; the ranker's own if not given.", autocompletion=complete_losses
+            help="Any loss of placet.losses.LOSSES; the ranker's own if not given.",
+            autocompletion=complete_losses,
+            metavar="NAME",
+            rich_help_panel=METHOD,
         ),
     ] = "",
     metric: Annotated[
-        str, typer.Option("--metric", help="Metric on the validation rows; the ranker's own if not given.")
+        str,
+        typer.Option(
+            "--metric",
+            help="Metric on the validation rows; the ranker's own if not given.",
+            metavar="NAME",
+            rich_help_panel="Validation",
+        ),
     ] = "",
     param: Annotated[
-        list[str] | None, typer.Option("--param", "-p", help="name=value, a parameter of the ranker.")
+        list[str] | None,
+        typer.Option("--param", "-p", help="A parameter of the ranker.", metavar="NAME=VALUE", rich_help_panel=METHOD),
     ] = None,
     loss_param: Annotated[
-        list[str] | None, typer.Option("--loss-param", help="name=value, a parameter of the loss.")
+        list[str] | None,
+        typer.Option("--loss-param", help="A parameter of the loss.", metavar="NAME=VALUE", rich_help_panel=METHOD),
     ] = None,
-    features: Annotated[int, typer.Option(help="Number of features, where files may omit the last ones.")] = 0,
-    control: Annotated[list[str] | None, typer.Option("--control", help=CONTROL_HELP)] = None,
+    features: Annotated[
+        int, typer.Option(help="Number of features, where files may omit the last ones.", rich_help_panel=MODEL)
+    ] = 0,
+    control: Annotated[
+        list[str] | None, typer.Option("--control", help=CONTROL_HELP, metavar="COLUMN", rich_help_panel=MODEL)
+    ] = None,
     relation: Relations = None,
     judged: Annotated[
-        Path | None, typer.Option(help="Of --ranker diversity: TREC qrels with subtopics of the documents (#docid).")
+        Path | None,
+        typer.Option(
+            help="Of --ranker diversity: TREC qrels with subtopics of the documents (#docid).", rich_help_panel=MODEL
+        ),
     ] = None,
     seed: SeedOption = 0,
     as_json: AsJson = False,
@@ -120,7 +151,7 @@ def train(
         options = reading | ({"n_features": features} if features else {})
         with open_parts([[file], *([[valid]] if valid else [])], "", options, dask, ranker) as found:
             about = model.fit(found[0], valid=found[1] if valid else None).fit_summary_
-            _deliver_model(model, save, about, found[0].n_lists, as_json)
+            _deliver_model(model, save, about, found[0].n_lists, as_json, valid, metric)
         return
     fitting: dict[str, Any] = {}
     with progress_bar("reading"):
@@ -140,11 +171,14 @@ def train(
                 about = model.fit(*data, valid=held_out, progress=progress, **fitting).fit_summary_
     except ImportError as error:
         raise ValueError(str(error)) from None
-    _deliver_model(model, save, about, _n_queries(rows), as_json)
+    by = metric or (AUTO_METRIC if ranker == "auto" else "")
+    _deliver_model(model, save, about, _n_queries(rows), as_json, valid, by)
 
 
-def _deliver_model(model: Any, save: Path, about: dict[str, Any], n_queries: int, as_json: bool) -> None:
-    """Save a fitted ranker and report what it is."""
+def _deliver_model(
+    model: Any, save: Path, about: dict[str, Any], n_queries: int, as_json: bool, valid: Path | None, metric: str
+) -> None:
+    """Save a fitted ranker; report what it is, how good on the validation rows, and what to type next."""
     model.save(save)
     if about.get("interrupted"):
         say(f"interrupted: {save} holds the best model so far")
@@ -154,6 +188,12 @@ def _deliver_model(model: Any, save: Path, about: dict[str, Any], n_queries: int
     effects = getattr(model, "controls_", {})
     rows = [*present.items(), *((f"effect of {name}", effect) for name, effect in effects.items())]
     deliver(None, as_json, ["what", "value"], rows, present | ({"controls": effects} if effects else {}))
+    quality = about.get("validation")
+    if quality is not None:
+        say(f"{metric or getattr(model, 'metric', None) or 'validation'} on {valid}: {quality:.4f}")
+    elif valid is None:
+        say("no --valid was given, so how well the model ranks other rows is not known")
+    say(f"next: placet score {save} FILE --out scores.txt, then placet evaluate scores.txt FILE")
 
 
 def _reader(
@@ -193,7 +233,7 @@ def _choose_ranker(
             f"--ranker auto chooses loss and parameters itself; with --param it takes only {', '.join(own)}"
         )
     check_parameters(autorank, given, "--ranker auto")
-    choice = autorank(rows, valid, metric=metric or "ndcg@10", random_state=seed, progress=progress, **given)
+    choice = autorank(rows, valid, metric=metric or AUTO_METRIC, random_state=seed, progress=progress, **given)
     say(repr(choice))
     about = {"validation": choice.value, "tried": len(choice.trials), "interrupted": choice.interrupted}
     return about, choice.ranker
