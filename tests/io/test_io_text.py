@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from preflibtools.instances import OrdinalInstance
 from scipy.sparse import csr_matrix
 
+import placet
 import placet.io as pio
 from placet.data import Comparisons, DataError, Queries, Rankings, Scores
 from placet.io import DataWarning, LetorAgg, MultiLabel, Qrels
@@ -168,7 +169,7 @@ def test_preflib_headers():
     last = pio.read_preflib(text_of(HEAD.format(kind="toi") + "2: 1\n"), unlisted="last")
     assert list(last) == [[("x (1)",), ("x (2)", "3")]]
     for text, said in (
-        ("# DATA TYPE: cat\n# NUMBER ALTERNATIVES: 3\n1: 1\n", "data type 'cat'"),
+        ("# DATA TYPE: wmd\n# NUMBER ALTERNATIVES: 3\n1: 1\n", "data type 'wmd'"),
         ("# DATA TYPE: soi\n1: 1\n", "NUMBER ALTERNATIVES is missing"),
         ("# DATA TYPE: soi\n# NUMBER ALTERNATIVES: 999999999999\n1: 1\n", "is not in 1"),
         ("# DATA TYPE: soi\n# NUMBER ALTERNATIVES: 1\n# ALTERNATIVE NAME 7: z\n1: 1\n", "alternative 7 has a name"),
@@ -496,3 +497,26 @@ def test_every_format_is_recognized_by_what_it_writes(tmp_path):
         if name not in ("best-worst", "preferences", "battles", "ratings", "features", "scores"):
             pio.write(data, tmp_path / "file.txt", format=name)
             assert pio.read(tmp_path / "file.txt") == data
+
+
+def test_categories_of_preflib_are_ratings(tmp_path):
+    path = tmp_path / "club.cat"
+    head = "# DATA TYPE: cat\n# NUMBER ALTERNATIVES: 3\n# NUMBER CATEGORIES: 2\n# CATEGORY NAME 1: Yes\n"
+    path.write_text(head + "2: {1,3},2\n1: {},{1,2,3}\n1: {2}\n")
+    votes = placet.read(path)
+    assert list(votes) == [[("1", "3"), ("2",)], [("1", "2", "3")], [("2",)]]
+    assert votes.score.tolist() == [1, 1, 0, 0, 0, 0, 1]
+    assert votes.weight.tolist() == [2, 1, 1]
+    assert placet.read(path, unlisted="last").score.tolist() == [1, 1, 0, 0, 0, 0, 1, 0, 0]
+    assert placet.consensus(votes, "approval").scores.tolist() == [2, 1, 2]
+    path.write_text(head + "2: {1,4},2\n")
+    with pytest.raises(DataError, match="alternative '4' is not in 1..3"):
+        placet.read(path)
+    with pytest.raises(DataError, match="categories are only read; name the file .toc"):
+        placet.write(votes[:1], tmp_path / "other.cat")
+    path.write_text(head + "2: {1,,2}\n")
+    with pytest.raises(DataError, match="'{1,,2}' is not a list of categories"):
+        placet.read(path)
+    path.write_text(head.replace("cat", "toi") + "2: {},1\n")
+    with pytest.raises(DataError, match="is not an order"):
+        placet.read(path)

@@ -10,6 +10,7 @@ from placet.data.errors import one_of
 
 _PAIRWISE = "It looks at each pair of items by itself and counts how many put the one above the other."
 _ROUNDS = "It counts in rounds; in each the item that does worst leaves, and its votes go to the next choice."
+_SEATS = "Items are elected to a number of seats by ballots that approve of some items and not of others."
 _POINTS = "Every ballot gives points to the items on it by their places, and the points are added."
 
 MOST_DENSE = 4096
@@ -63,6 +64,16 @@ def _runoff_seconds(rows: int, items: int, length: int) -> float:
 
 def _transfer_seconds(rows: int, items: int, length: int) -> float:
     return 1e-3 + 4e-6 * rows
+
+
+def _seats_seconds(rows: int, items: int, length: int) -> float:
+    """Counts seat by seat, in exact fractions; for one seat, as no seats are known here."""
+    return 1e-3 + 2e-6 * rows + 1e-5 * items
+
+
+def _committee_seconds(rows: int, items: int, length: int) -> float:
+    """A search of committees of a few seats."""
+    return 2e-3 + 3e-6 * rows + 1e-4 * items
 
 
 def _projection_seconds(rows: int, items: int, length: int) -> float:
@@ -460,6 +471,66 @@ _TABLE = (
         adds=True,
     ),
     Method(
+        "pav",
+        "Proportional approval voting",
+        f"{_SEATS} A ballot counts once for the first elected item that it approves, a half for the second, a third "
+        "for the third, and so on; of all committees, the one with the highest sum is elected.",
+        "committees.best_committee:pav",
+        "Thiele 1895; Aziz et al. 2017",
+        reads_scores=True,
+        cost=_committee_seconds,
+    ),
+    Method(
+        "seq-pav",
+        "Sequential proportional approval voting",
+        f"{_SEATS} Seat by seat the item with most votes is elected, where a ballot that approves of some already "
+        "elected counts less: a half after one, a third after two, and so on.",
+        "committees.sequential:seq_pav",
+        "Thiele 1895",
+        reads_scores=True,
+        cost=_seats_seconds,
+    ),
+    Method(
+        "rev-seq-pav",
+        "Reverse sequential PAV",
+        f"{_SEATS} All items start as elected, and one after the other the item is removed whose loss hurts least: a "
+        "ballot that keeps others that it approves of is hurt less.",
+        "committees.sequential:rev_seq_pav",
+        "Thiele 1895",
+        reads_scores=True,
+        cost=_seats_seconds,
+    ),
+    Method(
+        "phragmen",
+        "Phragmen's sequential rule",
+        f"{_SEATS} All ballots are given money at the same rate, and an item is elected as soon as those that approve "
+        "of it can pay its price together.",
+        "committees.sequential:phragmen",
+        "Phragmen 1894; Brill, Freeman, Janson and Lackner 2017",
+        reads_scores=True,
+        cost=_seats_seconds,
+    ),
+    Method(
+        "equal-shares",
+        "Method of equal shares",
+        f"{_SEATS} Each ballot has the same share of the money for all seats; the item is bought for which those that "
+        "approve of it pay least each, and so on while there is money. Seats that nobody can pay for are filled by "
+        "Phragmen's rule, unless another completion is set.",
+        "committees.sequential:equal_shares",
+        "Peters and Skowron 2020",
+        reads_scores=True,
+        cost=_seats_seconds,
+    ),
+    Method(
+        "chamberlin-courant",
+        "Chamberlin-Courant",
+        f"{_SEATS} The committee is elected of which as many ballots as possible approve of at least one item.",
+        "committees.best_committee:chamberlin_courant",
+        "Thiele 1895; Chamberlin and Courant 1983",
+        reads_scores=True,
+        cost=_committee_seconds,
+    ),
+    Method(
         "dowdall",
         "Dowdall",
         f"{_POINTS} A place p gives 1 / p points.",
@@ -553,6 +624,13 @@ ALIASES = {
     "kemeny-young": "kemeny",
     "tideman": "ranked-pairs",
     "average": "mean",
+    "av": "approval",
+    "spav": "seq-pav",
+    "seqphragmen": "phragmen",
+    "mes": "equal-shares",
+    "method-of-equal-shares": "equal-shares",
+    "rule-x": "equal-shares",
+    "cc": "chamberlin-courant",
 }
 """Other names by which people call a method -> its name here."""
 

@@ -110,7 +110,9 @@ NOT_WRITTEN = (*SHEET_SUFFIXES, ".zip", ".html", ".pdf")
 LOGS = (".json", ".jsonl")
 _SVM = (".letor", ".svm", ".svmlight", ".libsvm")
 FORMATS: dict[str, Format] = {
-    "preflib": Format(read_preflib, write_preflib, Rankings, (".soc", ".soi", ".toc", ".toi"), looks_like_preflib),
+    "preflib": Format(
+        read_preflib, write_preflib, Rankings, (".soc", ".soi", ".toc", ".toi", ".cat"), looks_like_preflib
+    ),
     "letor-agg": Format(read_letor_agg, write_letor_agg, LetorAgg, (".agg", *_SVM), looks_like_letor_agg),
     "letor": Format(read_letor, write_letor, Queries, _SVM, looks_like_letor),
     "xmc": Format(read_xmc, write_xmc, MultiLabel, (".xmc",), looks_like_xmc),

@@ -1,11 +1,13 @@
-"""PrefLib ordinal data: .soc, .soi, .toc and .toi (strict or tied orders, complete or incomplete)."""
+"""PrefLib data: .soc, .soi, .toc and .toi (strict or tied orders, complete or incomplete), .cat (categories)."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+
 from placet.data import DataError, Rankings
-from placet.data.arrays import first_repeat
+from placet.data.arrays import dense_tiers, first_repeat, offsets_from_sizes
 from placet.data.parameters import with_checked_options
 from placet.data.rankings import Unlisted
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
@@ -13,6 +15,7 @@ from placet.io.tables.tables import FileHead
 from placet.io.text import TEXT, OnError, Problems, format_number, parse_whole, quote
 
 TYPES = ("soc", "soi", "toc", "toi")
+CATEGORIES = "cat"
 MAX_ALTERNATIVES = 1_000_000
 
 _ALTERNATIVES = re.compile(r"^#\s*NUMBER ALTERNATIVES", re.MULTILINE)
@@ -21,6 +24,9 @@ _HEADER = re.compile(r"#\s*([A-Z ]+?)\s*:(.*)", re.IGNORECASE)
 _GROUP = r"[0-9]{1,18}|\{\s*[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*\s*\}"
 _ORDER = re.compile(rf"\s*(?:{_GROUP})(?:\s*,\s*(?:{_GROUP}))*\s*")
 _PART = re.compile(_GROUP)
+_CLASS = rf"{_GROUP}|\{{\s*\}}"
+_CLASSES = re.compile(rf"\s*(?:{_CLASS})(?:\s*,\s*(?:{_CLASS}))*\s*")
+_CLASS_PART = re.compile(_CLASS)
 _SHAPE = "a line is: count: 3,1,{2,4}"
 
 
@@ -36,13 +42,17 @@ def read_preflib(source: Source, *, unlisted: Unlisted = "absent", on_error: OnE
     ``unlisted="last"`` puts the items that an order leaves out in one last tier.  The header's counts of voters and
     orders are checked, and that orders are strict or complete if the data type says so.  Alternatives that share a name
     get their number appended; those without a name are named by their number.
+
+    In a file of categories (``.cat``), the categories are in order, best first, and the numbers below: an item of the
+    last one is rated 0, of the one before 1, ...; with two they are approved or not (`placet.aggregate.committees`).
     """
     problems = Problems(name_of(source), on_error)
     header, names, lines = _split(source)
     kind = (header.get("DATA TYPE") or bare_suffix(source)[1:]).lower()
-    if kind not in TYPES:
+    if kind not in (*TYPES, CATEGORIES):
         raise DataError(
-            f"{problems.name}: data type {quote(kind)} is not one of {list(TYPES)}; only orders can be read"
+            f"{problems.name}: data type {quote(kind)} is not one of {[*TYPES, CATEGORIES]}; only orders and "
+            "categories can be read"
         )
     items = _items(header, names, problems.name)
     orders: list[list[tuple[int, ...]]] = []
@@ -59,8 +69,29 @@ def read_preflib(source: Source, *, unlisted: Unlisted = "absent", on_error: OnE
         raise DataError(f"{problems.name}: no orders; {_SHAPE}")
     if not problems.kinds:
         _check_counts(header, weight, problems.name)
+    if kind == CATEGORIES:
+        said = parse_whole(header.get("NUMBER CATEGORIES", "")) or 0
+        return _rate_by_category(orders, items, weight, unlisted, max(said, *map(len, orders)))
     ballots = [[tuple(items[k - 1] for k in tier) for tier in order] for order in orders]
     return Rankings.from_orders(ballots, items=items, weight=weight, unlisted=unlisted)
+
+
+def _rate_by_category(
+    orders: list[list[tuple[int, ...]]], items: tuple[str, ...], weight: list[float], unlisted: Unlisted, most: int
+) -> Rankings:
+    """Ballots that rate each item by its category of ``most``; an item in none is absent, or rated 0 if it is last."""
+    rows: list[tuple[int, int]] = []
+    sizes = []
+    for order in orders:
+        rated = {k - 1: most - 1 - place for place, tier in enumerate(order) for k in tier}
+        if unlisted == "last":
+            rated = dict.fromkeys(range(len(items)), 0) | rated
+        rows += sorted(rated.items(), key=lambda row: -row[1])
+        sizes.append(len(rated))
+    offsets = offsets_from_sizes(sizes)
+    item, score = np.array(rows, np.int64).reshape(-1, 2).T
+    tier = dense_tiers(-score.astype(np.float64), offsets)
+    return Rankings.from_codes(item, tier, offsets, items, weight, score=score)
 
 
 def _split(source: Source) -> tuple[dict[str, str], dict[int, str], list[tuple[int, str]]]:
@@ -106,11 +137,12 @@ def _ballot(line: str, n: int, kind: str) -> tuple[float, list[tuple[int, ...]]]
     weight = parse_whole(count.strip())
     if not colon or weight is None:
         return f"{quote(count)} is not a count followed by a colon"
-    if not _ORDER.fullmatch(order):
-        return f"{quote(order.strip())} is not an order"
-    tiers = [tuple(map(int, re.findall(r"[0-9]+", part))) for part in _PART.findall(order)]
+    whole, part = (_CLASSES, _CLASS_PART) if kind == CATEGORIES else (_ORDER, _PART)
+    if not whole.fullmatch(order):
+        return f"{quote(order.strip())} is not {'a list of categories' if kind == CATEGORIES else 'an order'}"
+    tiers = [tuple(map(int, re.findall(r"[0-9]+", one))) for one in part.findall(order)]
     listed = [k for tier in tiers for k in tier]
-    if not 1 <= min(listed) <= max(listed) <= n:
+    if listed and not 1 <= min(listed) <= max(listed) <= n:
         wrong = next(k for k in listed if not 1 <= k <= n)
         return f"alternative '{wrong}' is not in 1..{n}"
     if len(set(listed)) < len(listed):
@@ -152,6 +184,8 @@ def write_preflib(rankings: Rankings, target: Source, *, title: str = "") -> Non
     complete = bool((plain.offsets[1:] - plain.offsets[:-1] == plain.n_items).all())
     kind = ("t" if tied else "s") + ("oc" if complete else "oi")
     suffix = bare_suffix(target)[1:]
+    if suffix == CATEGORIES:
+        raise DataError(f"categories are only read; name the file .{kind}")
     if suffix in TYPES and ((tied and suffix[0] == "s") or (not complete and suffix[2] == "c")):
         raise DataError(f"these ballots are of type {kind}, not {suffix}; name the file .{kind}")
     write_lines(target, _lines(plain, suffix if suffix in TYPES else kind, title))

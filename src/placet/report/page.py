@@ -227,7 +227,8 @@ def _count(c: Consensus) -> list[PageBlock]:
         out = next((k for k, step in enumerate(rounds) if step.status[i] == ELIMINATED), len(rounds))
         votes = counts([float(step.votes[i]) for step in rounds[: out + 1]])
         rows.append([str(c.items[i]), *votes, *[""] * (len(rounds) - len(votes)), str(action.get(i, ""))])
-    rows.append(["exhausted", *counts([float(step.exhausted) for step in rounds]), ""])
+    exhausted = [float(step.exhausted) for step in rounds if step.exhausted is not None]
+    rows += [["exhausted", *counts(exhausted), ""]] if exhausted else []
     words = [f"Quota {number(record.quota, 6)}."] if record.quota is not None else []
     words += ["Votes at the start of each round, and what happened last to an item."]
     words += [f"The first of {record.ways} ways of breaking ties."] if record.ways > 1 else []

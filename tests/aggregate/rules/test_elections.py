@@ -187,7 +187,7 @@ def rated(table, weight=None):
 def test_approval_by_counting(table):
     r = rated(table)
     assert RULES["approval"](r, threshold=3).tolist() == [sum(line[x] >= 3 for line in table) for x in range(3)]
-    mean = [sum(line[x] * 3 >= sum(line) for line in table) for x in range(3)]
+    mean = [sum(line[x] * 3 >= sum(line) and any(line) for line in table) for x in range(3)]  # all 0: nothing
     assert RULES["approval"](r).tolist() == RULES["approval"](r, threshold="mean").tolist() == mean
     top = [sum(line[x] == max(line) for line in table) for x in range(3)]
     assert RULES["approval"](r, threshold="top").tolist() == top
@@ -406,6 +406,53 @@ def test_one_seat_goes_to_the_winner_of_the_instant_runoff(r):
         found = count_votes(r, 1, transfer)
         assert set(found.record.elected) | set(found.record.tied) == winners
         assert set(np.flatnonzero(found.places == 0).tolist()) == winners
+
+
+# Batch elimination
+
+
+@pytest.mark.parametrize("transfer", ["gregory", "meek"])
+def test_batches_of_the_hopeless_elect_the_same_in_fewer_rounds(transfer):
+    """Random elections with a few strong and many weak candidates."""
+    rng, fewer = np.random.default_rng(7), {1: 0, 2: 0}
+    for k in range(80):
+        n, seats, size = int(rng.integers(6, 9)), int(rng.integers(1, 3)), int(rng.integers(30, 90))
+        liked = np.where(np.arange(n) < seats + 2, 1.0, 0.05) * rng.uniform(0.7, 1.3, n)
+        orders = [rng.choice(n, int(rng.integers(1, n + 1)), False, liked / liked.sum()).tolist() for _ in range(size)]
+        r = Rankings.from_orders(orders, items=range(n))
+        plain, batch = (count_votes(r, seats, transfer, batch=how).record for how in (False, True))
+        assert (set(plain.elected), set(plain.tied)) == (set(batch.elected), set(batch.tied)), (k, orders, seats)
+        fewer[seats] += len(batch.counts[0]) < len(plain.counts[0])
+        if seats == 1:
+            first = lambda how: np.flatnonzero(RULES["irv"](r, batch=how) == 0).tolist()  # noqa: B023, E731
+            assert first(False) == first(True)
+    assert min(fewer.values()) > 4
+
+
+def test_a_batch_waits_while_its_votes_may_elect_someone_in_between():
+    """One by one, c is eliminated and elects a, whose surplus is that of fewer ballots than if d had gone, too."""
+    orders = [["a"], ["b"], ["e"], ["c", "a"], ["d", "a"]]
+    r = Rankings.from_orders(orders, weight=[31, 26, 25, 4, 3])
+    one = count_votes(r, 2, batch=True).record
+    gone = [row["item"] for row in one.rows() if row["action"] == "is eliminated"]
+    assert gone[:1] == ["d"]
+    two = count_votes(r, 1, batch=True).record
+    assert [row["round"] for row in two.rows() if row["item"] in ("c", "d") and row["action"]] == [1, 1]
+
+
+def test_a_batch_leaves_as_many_as_there_are_seats():
+    r = Rankings.from_orders([["z"], ["a"], ["b"], ["c"]], weight=[89, 8, 2, 1])
+    for transfer in ("gregory", "meek"):
+        assert set(count_votes(r, 3, transfer, batch=True).record.elected) == {"z", "a", "b"}
+
+
+def test_batches_break_no_ties_that_do_not_matter():
+    orders = [["a", "b"], ["b", "a"], *([x, "a"] for x in "cdefghij")]
+    r = Rankings.from_orders(orders, weight=[35, 34] + [1] * 8)
+    assert not count_votes(r).complete
+    found = count_votes(r, batch=True)
+    assert (found.complete, found.record.ways, found.record.elected) == (True, 1, ("a",))
+    assert RULES["irv"].run(r, batch=True).scores.tolist()[:2] == [0, -1]
 
 
 @pytest.mark.parametrize("transfer", ["gregory", "meek"])

@@ -20,6 +20,8 @@ check = settings(max_examples=60)
 
 OF_PAIRS = tuple(name for name, rule in RULES.items() if rule.of_pairs)
 PARTLY_BLIND = ("plurality", "anti-plurality", "minimax", "irv", "stv", "nanson", "approval")
+COMMITTEES = ("pav", "seq-pav", "rev-seq-pav", "phragmen", "equal-shares", "chamberlin-courant")
+PARTLY_BLIND += COMMITTEES
 """Rules that may tie items on which all ballots agree: they see one end of a ballot, or the worst defeat alone."""
 
 

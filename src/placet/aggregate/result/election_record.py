@@ -17,10 +17,13 @@ STATUS = ("hopeful", "elected", "eliminated")
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """Votes (n,) and exhausted votes at the start of a round, the status (n,) of items after it, and its actions."""
+    """Votes (n,) and exhausted votes at the start of a round, the status (n,) of items after it, and its actions.
+
+    ``exhausted`` is None if votes are not transferred.
+    """
 
     votes: Floats
-    exhausted: float
+    exhausted: float | None
     status: Ints
     actions: dict[int, str]
 
@@ -31,6 +34,7 @@ class Record:
 
     ``elected`` items are elected in every count, ``tied`` ones in some, or tie for the last seats; ``ways`` is the
     total number of counts, of which ``counts`` are kept; ``quota`` is that of the first round, or None.
+    ``committees``: all sets of items that tie for the seats, for rules of committees.
     """
 
     items: Names
@@ -39,11 +43,12 @@ class Record:
     tied: tuple[Hashable, ...] = ()
     ways: int = 1
     quota: float | None = None
+    committees: tuple[tuple[Hashable, ...], ...] = ()
 
     def rows(self) -> list[dict[str, object]]:
         """Count, round, item, votes, status and action of every item standing as a round starts, most votes first.
 
-        The last row of a round has no item; it holds the exhausted votes.
+        The last row of a round has no item; it holds the exhausted votes, if votes are transferred.
         """
         rows: list[dict[str, object]] = []
         for number, count in enumerate(self.counts):
@@ -61,14 +66,16 @@ class Record:
                     for i in np.argsort(-step.votes, kind="stable")
                     if standing[i]
                 ]
-                rows.append(head | {"item": None, "votes": step.exhausted, "status": "exhausted", "action": ""})
+                if step.exhausted is not None:
+                    rows.append(head | {"item": None, "votes": step.exhausted, "status": "exhausted", "action": ""})
                 standing &= step.status != ELIMINATED
         return rows
 
     def to_dict(self) -> dict[str, object]:
         """The record as a dict for JSON."""
         head = {name: getattr(self, name) for name in ("elected", "tied", "quota", "ways")}
-        return head | {"rounds": self.rows()}
+        tied = {"committees": self.committees} if self.committees else {}
+        return head | tied | {"rounds": self.rows()}
 
     def to_frame(self) -> "pl.DataFrame":
         """The rows as a Polars frame."""
@@ -81,10 +88,11 @@ class Record:
         """The same record with other item names."""
         code = {name: k for k, name in enumerate(self.items)}
         names = tuple(items)
-        elected, tied = (tuple(names[code[x]] for x in group) for group in (self.elected, self.tied))
-        return replace(self, items=names, elected=elected, tied=tied)
+        groups = (self.elected, self.tied, *self.committees)
+        elected, tied, *committees = (tuple(names[code[x]] for x in group) for group in groups)
+        return replace(self, items=names, elected=elected, tied=tied, committees=tuple(committees))
 
     def __repr__(self) -> str:
         rounds = ", ".join(str(len(count)) for count in self.counts)
         tied = f", tied {list(self.tied)}" if self.tied else ""
-        return f"Record(elected {list(self.elected)}{tied}, rounds {rounds})"
+        return f"Record(elected {list(self.elected)}{tied}{f', rounds {rounds}' if rounds else ''})"

@@ -11,39 +11,46 @@ from placet.aggregate.rules.scored import Scored
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
 
+Threshold = float | Literal["mean", "top"] | None
 TIERS_SUFFICE = ", and threshold='top' needs tiers only"
 
 
-def approval(data: Rankings, threshold: float | Literal["mean", "top"] | None = None) -> Scored:
+def approval(data: Rankings, threshold: Threshold = None) -> Scored:
     """Approval voting: the weight of the ballots that approve an item.
 
     ``threshold`` defines what a ballot approves: a number, items rated at least that; ``"mean"``, items rated at least
     the mean of the ballot's own ratings; ``"top"``, its first tier.  Default: ``"mean"`` if ballots have ratings, else
-    ``"top"``.  A ballot that ties all its items approves all of them.  O(rows).
+    ``"top"``.  A ballot that ties all its items approves all of them, or none if it rates them all 0.  O(rows).
 
     >>> votes = {"who": [1, 1, 1, 2, 2], "what": ["a", "b", "c", "a", "b"], "stars": [5, 4, 1, 2, 3]}
     >>> approval(Rankings.from_scores(votes, ballot="who", item="what", score="stars"), threshold=4).scores
     array([1., 1., 0.])
     """
     rankings = ballots_of(data, "approval")
+    approved, words = approved_rows(rankings, threshold, "approval")
+    scores = sum_by_item(rankings.item[approved], rankings.weight[rankings.ballot[approved]], rankings.n_items)
+    return Scored(scores, (words,))
+
+
+def approved_rows(rankings: Rankings, threshold: Threshold, rule: str) -> tuple[Ints, str]:
+    """Mask (rows,) of the items that their ballot approves, and a sentence that says what a ballot approves."""
     if threshold is None:
         threshold = "top" if rankings.score is None else "mean"
     if threshold == "top":
         approved = rankings.tier == 0
     elif threshold == "mean":
-        score = _ratings(rankings, "approval", TIERS_SUFFICE)
+        score = _ratings(rankings, rule, TIERS_SUFFICE)
         sizes = np.maximum(np.diff(rankings.offsets), 1)
         mean = np.bincount(rankings.ballot, score, len(rankings)) / sizes
         scale = np.bincount(rankings.ballot, np.abs(score), len(rankings)) / sizes
         approved = score >= (mean - RELATIVE_TOLERANCE * scale)[rankings.ballot]
+        approved &= (scale > 0)[rankings.ballot]  # all 0: of what is approved or not, nothing is
     elif isinstance(threshold, int | float) and np.isfinite(threshold):
-        approved = _ratings(rankings, "approval", TIERS_SUFFICE) >= threshold
+        approved = _ratings(rankings, rule, TIERS_SUFFICE) >= threshold
     else:
         raise ValueError(f"threshold {threshold!r} is unknown; choose 'mean', 'top' or a number")
-    scores = sum_by_item(rankings.item[approved], rankings.weight[rankings.ballot[approved]], rankings.n_items)
     approves = {"top": "its first tier", "mean": "what it rates at least its own mean"}
-    words = approves.get(str(threshold)) or f"what it rates at least {threshold:g}"
-    return Scored(scores, (f"a ballot approves {words}",))
+    return approved, f"a ballot approves {approves.get(str(threshold)) or f'what it rates at least {threshold:g}'}"
 
 
 def star(data: Rankings, lowest: float | None = None) -> Scored:

@@ -101,10 +101,12 @@ def _eliminate(n: int, last: Callable[[Ints], tuple[Ints, bool]], parallel: bool
     return Eliminations(places, next_out, True)
 
 
-def irv(data: Rankings, ties: Ties = "parallel") -> Scored:
+def irv(data: Rankings, ties: Ties = "parallel", batch: bool = False) -> Scored:
     """Instant runoff (ranked choice, alternative vote): repeatedly eliminate the item with the fewest first choices.
 
-    The score is minus the number of items that outlast it, 0 for the winner.  O(n rows), times the tied sets.
+    The score is minus the number of items that outlast it, 0 for the winner.  ``batch``: the last items are eliminated
+    at once if they have fewer first choices together than the next has alone; they tie, and the winners are the same.
+    O(n rows), times the tied sets.
 
     >>> irv(Rankings.from_orders([["a", "b", "c"]] * 4 + [["b", "c", "a"]] * 3 + [["c", "b", "a"]] * 2)).scores
     array([-1.,  0., -2.])
@@ -118,6 +120,9 @@ def irv(data: Rankings, ties: Ties = "parallel") -> Scored:
         tallies[standing.tobytes()] = tally = first_choices(rankings, standing)
         votes = tally[0][standing]
         low = float(votes.min())
+        hopeless = without_hope(votes, close) if batch else 0
+        if hopeless > 1:
+            return standing[np.sort(np.argsort(votes, kind="stable")[:hopeless])], True
         return standing[votes <= low + close], low <= close
 
     found = eliminate(n, last, ties)
@@ -127,6 +132,19 @@ def irv(data: Rankings, ties: Ties = "parallel") -> Scored:
     elected, tied = (winners, ()) if len(winners) == 1 else ((), winners)
     record = Record(rankings.items, counts, elected, tied, ways=len(paths))
     return Scored(scores_of(found.places), found.notes, record=record)
+
+
+def without_hope(votes: Floats, close: float, spare: int | None = None) -> int:
+    """How many of the last items have fewer votes together than the next one alone; at most ``spare`` of them.
+
+    None of these can pass the others, even with all their votes.
+
+    >>> without_hope(np.array([9.0, 1.0, 2.0, 4.0, 20.0]), 1e-9)
+    4
+    """
+    ranked = np.sort(votes)
+    ahead = np.cumsum(ranked)[:-1] < ranked[1:] - close
+    return int(np.flatnonzero(ahead[: len(votes) if spare is None else max(spare, 0)]).max(initial=-1)) + 1
 
 
 def _round(votes: Floats, exhausted: float, standing: Ints, gone: Ints) -> Round:

@@ -16,7 +16,7 @@ from placet.aggregate.places import ballots_of
 from placet.aggregate.result.election_record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rules.order_scores import MOST_UNIVERSES, places_by, scores_of, ties_note
-from placet.aggregate.rules.runoff import MOST_RECORDED, Ties
+from placet.aggregate.rules.runoff import MOST_RECORDED, Ties, without_hope
 from placet.aggregate.rules.scored import Scored
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
@@ -56,6 +56,7 @@ def stv(
     transfer: Transfer = "gregory",
     quota: Quota = "droop",
     ties: Ties = "parallel",
+    batch: bool = False,
 ) -> Scored:
     """Single transferable vote: items that reach the quota are elected and pass on their surplus; else the last is
     eliminated and passes on all.  The score is minus the number of items elected before it, or that outlast it.
@@ -69,11 +70,13 @@ def stv(
     quota : "droop", floor(weight / (seats + 1)) + 1 if all weights are integers; otherwise, or with "exact", more than
         weight / (seats + 1).  Meek's is always exact.
     ties : "parallel" or "together"
+    batch : eliminate the last items at once if they have fewer votes together than the next has alone, and their votes
+        bring nobody to the quota, or there is one seat: the same items are elected, in fewer rounds
 
     >>> stv(Rankings.from_orders([["a", "b", "c"]] * 5 + [["c", "b", "a"]]), seats=2).scores
     array([ 0., -1., -2.])
     """
-    found = count_votes(ballots_of(data, "stv"), seats, transfer, quota, ties)
+    found = count_votes(ballots_of(data, "stv"), seats, transfer, quota, ties, batch)
     return Scored(scores_of(found.places), found.notes, record=found.record)
 
 
@@ -83,6 +86,7 @@ def count_votes(
     transfer: Transfer = "gregory",
     quota: Quota = "droop",
     ties: Ties = "parallel",
+    batch: bool = False,
 ) -> Election:
     """The election of `stv`, with the record of every round.
 
@@ -99,7 +103,7 @@ def count_votes(
     n = rankings.n_items
     if not (isinstance(seats, int | np.integer) and 1 <= seats <= max(n, 1)):
         raise ValueError(f"seats must be a whole number in 1..{n}, the number of items, not {seats}")
-    rules = _Counting(rankings, int(seats), transfer, quota)
+    rules = _Counting(rankings, int(seats), transfer, quota, batch)
     counts = rules.run(parallel=True) if ties == "parallel" else None
     complete = counts is not None or ties == "together"
     if counts is None:
@@ -160,8 +164,8 @@ class _Count:
 class _Counting:
     """The ballots and the rules of one election."""
 
-    def __init__(self, rankings: Rankings, seats: int, transfer: Transfer, quota: Quota):
-        self.rankings, self.seats, self.meek = rankings, seats, transfer == "meek"
+    def __init__(self, rankings: Rankings, seats: int, transfer: Transfer, quota: Quota, batch: bool):
+        self.rankings, self.seats, self.meek, self.batch = rankings, seats, transfer == "meek", batch
         self.columns = rankings.item, rankings.tier, rankings.offsets, rankings.weight
         self.total = float(rankings.weight[np.diff(rankings.offsets) > 0].sum())
         self.close = RELATIVE_TOLERANCE * self.total
@@ -235,7 +239,19 @@ class _Counting:
         if not parallel and len(hopeful) - len(tied) < left:
             count.unsettled[tied] = len(hopeful) > left
             return self._elect(count, tied, "ties for the last seats")
+        together = self._hopeless(count, hopeful, votes, left) if self.batch else hopeful[:0]
+        if len(together) > 1:
+            return self._eliminate(count, together)
         return self._branch(count, tied, self._eliminate, parallel)
+
+    def _hopeless(self, count: _Count, hopeful: Ints, votes: Floats, left: int) -> Ints:
+        """The last items that can be eliminated at once: nobody is elected, and nobody passes another, in between."""
+        last = np.argsort(votes, kind="stable")[: without_hope(votes, self.close, len(hopeful) - left)]
+        freed = float(votes[last].sum())
+        least = count.quota - (freed / (self.seats + 1) if self.meek else 0.0)  # Meek's quota falls if they are lost
+        if self.seats > 1 and np.delete(votes, last).max(initial=0.0) + freed >= least - self.close:
+            return hopeful[:0]
+        return hopeful[last]
 
     def _branch(
         self, count: _Count, tied: Ints, act: Callable[[_Count, Ints], list[_Count]], parallel: bool

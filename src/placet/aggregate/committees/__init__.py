@@ -1,0 +1,1 @@
+"""Committees from approval ballots: proportional rules, with all committees that tie."""
