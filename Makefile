@@ -8,7 +8,7 @@ INSTALL := $(if $(UV),VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install -q --compi
 STAMPS := $(VENV)/stamps
 JOBS ?= 2
 
-.PHONY: demo test browser check lint types docs bench experiments mutants fuzz certificates clean bounds torture oldest licenses lock locked
+.PHONY: demo test browser check lint types docs bench experiments mutants fuzz certificates clean bounds torture oldest licenses lock locked wheel
 
 demo: $(STAMPS)/placet
 	$(BIN)/placet demo --out demo
@@ -74,6 +74,15 @@ oldest: $(BIN)/python
 	$(VENV)-oldest/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)-oldest/versions.txt pytest hypothesis mpmath pandas pyarrow
 	$(VENV)-oldest/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-oldest/kernels $(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider -W default tests/data/test_containers.py tests/aggregate/test_heads.py tests/data/test_sparse.py tests/rank/test_sklearn.py
+
+# the wheel in an environment of its own, where no checkout is: its demo, a page, and the metadata
+wheel: $(BIN)/python
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps -w build/wheel .
+	$(PYTHON) -m venv build/wheel/env
+	$(if $(UV),VIRTUAL_ENV=$(CURDIR)/build/wheel/env $(UV) pip install -q,build/wheel/env/bin/python -m pip install -q --no-compile --disable-pip-version-check) build/wheel/*.whl
+	bash tools/try_wheel.sh build/wheel/env docs/files/votes.csv
+	rm -r build/wheel/env
 
 licenses: $(STAMPS)/placet
 	$(BIN)/python tools/licenses.py

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import placet
@@ -20,6 +21,9 @@ html_math_renderer = "mathml"
 smartquotes = False  # an option such as --out must stay two hyphens, to be pasted into a shell
 html_theme = "furo"
 html_title = f"Placet {placet.__version__}"
+_settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]
+home = _settings["hooks"]["custom"]["home"]  # empty until there is a public repository: no links to it, none to edit
+html_theme_options = {"source_repository": home, "source_branch": "main", "source_directory": "docs/"} if home else {}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 
