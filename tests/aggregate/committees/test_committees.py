@@ -307,7 +307,8 @@ def test_seats_are_checked_and_ties_are_said(name):
     with pytest.raises(ValueError, match="seats must be a whole number in 1..3"):
         placet.consensus(votes, name, seats=4)
     found = placet.consensus(votes, name, seats=2)
-    assert any(note.startswith("3 committees tie") and "0, 1; 0, 2; 1, 2" in note for note in found.notes)
+    assert any(note.startswith("3 committees tie") and "0 in all of them, 3 in some" in note for note in found.notes)
+    assert found.record.committees == ((0, 1), (0, 2), (1, 2))
     assert found.ranking == [(0, 1, 2)]
     assert found.record.tied == (0, 1, 2)
 

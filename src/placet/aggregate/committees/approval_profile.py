@@ -21,8 +21,6 @@ from placet.data.breaking import equal_lists
 
 MOST_COMMITTEES = 4096
 """Maximum number of committees, or of states of a count, that may tie."""
-MOST_SHOWN = 4
-"""Maximum number of tied committees that a note lists; the record has all."""
 EXACT = 2**53
 """Bound of the sum of weights, so that sums of floats are exact."""
 SIMPLE = 1000
@@ -137,11 +135,12 @@ def committee_answer(
     always = tuple(approvals.items[k] for k in np.flatnonzero(share == 1))
     sometimes = tuple(approvals.items[k] for k in np.flatnonzero((share > 0) & (share < 1)))
     record = Record(approvals.items, counts, always, sometimes, len(sets), committees=tuple(names))
-    said = [f"elected: {', '.join(map(str, always))}"] if always else []
+    said = [f"score 1: elected to one of the {seats} seats" if seats > 1 else "score 1: elected"]
     if len(sets) > 1:
-        listed = "; ".join(", ".join(map(str, one)) for one in names[:MOST_SHOWN])
-        more = f"; and {len(sets) - MOST_SHOWN} more" if len(sets) > MOST_SHOWN else ""
-        said += [f"{len(sets)} committees tie, and a score is the share of them that has the item: {listed}{more}"]
+        said = [
+            f"{len(sets)} committees tie; a score is the share of them that has the item: {len(always)} in all of "
+            f"them, {len(sometimes)} in some"
+        ]
     vacant = seats - max(len(one) for one in sets)
     if vacant:
         said += [f"{vacant} of {seats} seats stay{'s' if vacant == 1 else ''} vacant"]
