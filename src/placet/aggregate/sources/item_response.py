@@ -164,6 +164,10 @@ class TableLikelihood:
         near[np.arange(self.n), np.arange(self.n)] += self.precision
         return bool(lapack.dpotrf(near, lower=1, overwrite_a=1)[1] == 0)
 
+    def skew(self, x: Floats, covariance: Floats) -> Floats:
+        """None: cells have a dispersion of their own, so a table is expanded about its mode."""
+        return np.zeros(self.n)
+
     def slopes(self, x: Floats) -> Floats:
         """(cells,): derivative of each cell's cost in the ability of its item."""
         eta, s = self._jacobian(x)

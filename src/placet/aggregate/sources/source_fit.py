@@ -10,6 +10,7 @@ import numpy as np
 from placet import optim
 from placet.aggregate.sources.joint_mode import JointPosterior, Widths
 from placet.aggregate.sources.paired_votes import PairedEvidence, PairedPosterior, PairedVotes
+from placet.aggregate.sources.posterior_mean import around_mean
 from placet.aggregate.sources.width_evidence import SourceEvidence, average_over_relations
 from placet.data.arrays import Floats
 
@@ -82,6 +83,9 @@ def fit_sources(target: Any, others: Sequence[Any], n: int, max_iter: int = 200)
             break
     found = joint.mode(x, Widths.of(z), max_iter)
     evidence = around(joint, found.x, free)
+    if others and around is SourceEvidence:  # a table alone keeps its mode, and pairing its own quadratic
+        evidence = around_mean(joint, found.x, z, evidence)
+        z = evidence.best(z)
     average, unrelated = average_over_relations(evidence, z)
     message = "converged" if converged else f"not converged: scales and widths still move after {MOST_ROUNDS} rounds"
     fit = optim.Fit(found.x, found.value, found.grad_norm, steps + found.n_iter, converged, message)

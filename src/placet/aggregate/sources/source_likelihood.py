@@ -2,8 +2,9 @@
 
 Votes: Bradley-Terry with ties and controls (tie parameter, effects).  Ballots: Plackett-Luce with exact ties.  Score
 tables: item response (`placet.aggregate.sources.item_response`).  Every likelihood has the items ``index`` (m,) among
-all, ``size`` = m + q unknowns x = (u, others), ``start()``, ``value(x)`` and ``derivatives(x)``: gradient (size,) and
-Hessian (size, size).  The others have weak priors, which are part of the value.
+all, ``size`` = m + q unknowns x = (u, others), ``start()``, ``value(x)``, ``derivatives(x)``: gradient (size,) and
+Hessian (size, size), and ``skew(x, C)`` (m,): f''' : C / 2 in the scores, by how much the mean gradient exceeds that at
+x if the scores have the covariance C (m, m).  The others have weak priors, which are part of the value.
 """
 
 from typing import Any, Protocol
@@ -23,6 +24,9 @@ from placet.losses.pairwise import TIES
 FLAT = 1e6
 """Standard deviation of the prior that the objectives for votes and ballots carry: none to speak of."""
 
+SKEW_STEP = 1e-2
+"""Step of the differences by which third derivatives of ballots are found."""
+
 MOST_CURVED = 12.0
 """Own scores of ballots are kept within this distance of 0 where the Hessian is taken, so that it does not vanish."""
 
@@ -36,6 +40,7 @@ class SourceLikelihood(Protocol):
     def start(self) -> Floats: ...
     def value(self, x: Floats) -> float: ...
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]: ...
+    def skew(self, x: Floats, covariance: Floats) -> Floats: ...
 
 
 class VoteLikelihood:
@@ -58,6 +63,12 @@ class VoteLikelihood:
         at = pair_likelihood.derivatives(self.counts, x)
         H = pair_likelihood.hessian(self.counts, at)
         return self.counts.scale * at.gradient, self.counts.scale * H
+
+    def skew(self, x: Floats, covariance: Floats) -> Floats:
+        p, C = self.counts, covariance
+        variance = C[p.i, p.i] + C[p.j, p.j] - 2 * C[p.i, p.j]
+        pull = 0.5 * p.scale * pair_likelihood.third_derivative(p, x) * variance
+        return np.asarray(np.bincount(p.i, pull, p.n_items) - np.bincount(p.j, pull, p.n_items))
 
     def tie(self, x: Floats) -> float:
         """The tie parameter; -inf if no ties are expected."""
@@ -90,6 +101,15 @@ class BallotLikelihood:
             return scale * gradient, scale * self.ballots.closed_hessian(near)
         H = np.column_stack([self.ballots.times(near, unit) for unit in np.eye(self.size)])
         return scale * gradient, scale * (H + H.T) / 2
+
+    def skew(self, x: Floats, covariance: Floats) -> Floats:
+        """From second differences of the gradient along the axes of C.  O(m) gradients."""
+        values, axes = np.linalg.eigh(covariance)
+        here, total = self.ballots.value(x)[1], np.zeros(self.size)
+        for value, axis in zip(values, SKEW_STEP * axes.T):
+            bend = (self.ballots.value(x + axis)[1] - here) + (self.ballots.value(x - axis)[1] - here)
+            total += 0.5 * max(float(value), 0.0) / SKEW_STEP**2 * bend
+        return self.ballots.scale * total
 
 
 def _weight_of_part(data: Rankings) -> Floats:

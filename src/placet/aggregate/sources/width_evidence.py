@@ -12,11 +12,12 @@ and log a_k normal with mean 0 and standard deviation `SCALE_PRIOR`.
 """
 
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, lapack
+from scipy.special import chdtri, gammaln, ndtri
 
 from placet.aggregate.sources.joint_mode import JointPosterior, Widths, add_square
 from placet.data.arrays import Floats, Ints
@@ -32,16 +33,26 @@ STEP, MOST_STEPS = 1e-4, 100
 SCALE_COST = float(np.log(SCALE_PRIOR))
 """What a scale costs in log evidence: that of its prior, less that of a normal density of standard deviation 1."""
 
-UNRELATED, DOUBT = -30.0, 0.2
+UNRELATED, DOUBT = -30.0, 0.3
 """The log scale of a source that is unrelated to the target, and the prior probability of that."""
 
-SURELY_RELATED, NEGLIGIBLE = 0.3, 5.0
-"""A source whose log scale is known within the first is related; models whose log evidence is below the best by the
-second are left out.
+SURELY_RELATED, NEGLIGIBLE, FEW_ITEMS = 0.3, 5.0, 10
+"""A source whose log scale is known within the first is related, unless there are so few items that any two sources may
+agree by chance; models whose log evidence is below the best by the second are left out.
 """
 
 WELL_KNOWN = 0.1
 """Standard deviation of an axis below which no nodes are needed."""
+
+OPEN, MOST_OPEN, MOST_WORK = 0.3, 9, 1_000_000
+"""z is averaged over by points if an axis has a larger standard deviation than the first, for at most so many free
+unknowns, and so large a cube of the number of items times the number of sources.
+"""
+
+POINTS, LEAST_POINTS, TAIL, STRETCH = 512, 30.0, 5.0, 1.5
+"""Number of points; the effective number below which they are not used; degrees of freedom of Student's t, and by how
+much it is wider than the evidence at its mode.
+"""
 
 LEAST_CURVATURE = 0.25
 """Least curvature of the evidence along an axis: no axis is looked at farther than two units of a logarithm."""
@@ -147,17 +158,28 @@ class SourceEvidence:
 
     def at(self, z: Floats) -> Posterior:
         """Evidence and posterior at z.  O(n^3) for each source."""
-        widths = Widths.of(z)
-        S, q = self.precision(widths)
+        S, q = self.precision(Widths.of(z))
         upper = _cholesky(S)
         factor, _ = lapack.dtrtri(upper)
         m = factor @ (factor.T @ q)
-        value = 0.5 * float(q @ m) - float(np.log(np.diag(upper)).sum()) - self.n * z[0]
+        value = 0.5 * float(q @ m) - float(np.log(np.diag(upper)).sum()) + self._beside(z)
+        return Posterior(value, m, factor @ factor.T, factor)
+
+    def _at_many(self, points: Floats) -> tuple[Floats, Floats, Floats]:
+        """Log evidence (points,), means (points, n) and covariances (points, n, n) of theta at points (points, z)."""
+        S, q = (np.array(part) for part in zip(*(self.precision(Widths.of(z)) for z in points)))
+        covariances = np.linalg.inv(S)
+        means = np.einsum("pij,pj->pi", covariances, q)
+        beside = np.array([self._beside(z) for z in points])
+        return 0.5 * (q * means).sum(axis=1) - 0.5 * np.linalg.slogdet(S)[1] + beside, means, covariances
+
+    def _beside(self, z: Floats) -> float:
+        """The part of the log evidence that is not theta's: the factors of the sources and the prior of z."""
+        value, v = log_prior(z, self.related)[0] - self.n * z[0], Widths.of(z).v
         for k, one in enumerate(self.sources):
-            x = widths.v[k] ** 2
-            den = 1 + one.values * x
-            value += float(0.5 * (x * one.rho**2 / den).sum() - 0.5 * np.log(den).sum())
-        return Posterior(value + log_prior(z, self.related)[0], m, factor @ factor.T, factor)
+            den = 1 + one.values * v[k] ** 2
+            value += 0.5 * float((v[k] ** 2 * one.rho**2 / den - np.log(den)).sum())
+        return float(value)
 
     def derivatives(self, z: Floats, here: Posterior) -> tuple[Floats, Floats, Floats]:
         """Gradient (z,) and Hessian (z, z) of the log evidence, and the slopes of the mean (z, n).
@@ -212,18 +234,23 @@ class SourceEvidence:
         return z
 
     def average(self, z: Floats) -> "Average":
-        """Theta averaged over z.
+        """Theta averaged over z: by points (`_by_points`), if z is open, there are few unknowns, and that pays.
 
-        Along each principal axis of z around its mode, three nodes of Gauss and Hermite, reweighted by the evidence
-        there; what the axes change is added up.  O(n^3) for each source and node.  Along axes whose standard deviation
-        is below `WELL_KNOWN` the mean is taken as linear and the covariance as constant, which needs no nodes.
+        Else, along each principal axis of z around its mode, three nodes of Gauss and Hermite, reweighted by the
+        evidence there; what the axes change is added up.  O(n^3) for each source and node.  Along axes whose standard
+        deviation is below `WELL_KNOWN` the mean is taken as linear and the covariance as constant, which needs no
+        nodes.
         """
         here = self.at(z)
         _, H, slope = self.derivatives(z, here)
         values, axes = np.linalg.eigh(-H)
         values = np.maximum(values, LEAST_CURVATURE)
-        chance = np.where(self.related, 1 - DOUBT, DOUBT)
-        mass = here.value - 0.5 * float(np.log(values).sum()) - SCALE_COST * self.related.sum() + np.log(chance).sum()
+        few = self.free.sum() <= MOST_OPEN and self.n**3 * (1 + len(self.sources)) <= MOST_WORK
+        if few and (np.abs(axes.T * self.free).max(axis=1)[values < OPEN**-2] > 0).any():
+            found = self._by_points(z, here, H)
+            if found is not None:
+                return found._replace(z_covariance=(axes / values) @ axes.T)
+        mass = here.value - 0.5 * float(np.log(values).sum()) + self._prior_mass()
         mean, covariance = here.mean.copy(), here.covariance.copy()
         for value, axis in zip(values, axes.T):
             axis = axis * self.free / np.sqrt(value)
@@ -243,6 +270,53 @@ class SourceEvidence:
                 covariance += w * (node.covariance + np.outer(node.mean - center, node.mean - center))
         return Average(mass, mean, covariance, (axes / values) @ axes.T)
 
+    def _prior_mass(self) -> float:
+        """Log prior probability of which sources are related, and the cost of their scales."""
+        return float(np.log(np.where(self.related, 1 - DOUBT, DOUBT)).sum()) - SCALE_COST * int(self.related.sum())
+
+    def _by_points(self, z: Floats, here: Posterior, H: Floats) -> "Average | None":
+        """Theta averaged over `POINTS` points of z, drawn from Student's t around the mode and reweighted by the
+        evidence; None if few of them carry the weight.
+
+        The points are a lattice along the principal axes, whose signs are those of their largest entries: the same
+        for any order of the sources.
+        """
+        at = np.flatnonzero(self.free)
+        values, axes = np.linalg.eigh(-H[np.ix_(at, at)])
+        d = len(at)
+        axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(d)])
+        axes = STRETCH * axes / np.sqrt(np.maximum(values, LEAST_CURVATURE))
+        x, log_density = student_points(d)
+        moves = np.zeros((POINTS, len(z)))
+        moves[:, at] = x @ axes.T
+        values, means, covariances = self._at_many(z + moves)
+        ratio = values - here.value - log_density
+        weight = np.exp(ratio - ratio.max())
+        mass = here.value + float(ratio.max() + np.log(weight.mean())) + float(np.linalg.slogdet(axes)[1])
+        weight /= weight.sum()
+        if 1 / (weight @ weight) < LEAST_POINTS:
+            return None
+        mean = weight @ means
+        off = (means - mean) * np.sqrt(weight)[:, None]
+        covariance = off.T @ off + np.einsum("p,pij->ij", weight, covariances)
+        return Average(mass - 0.5 * d * float(np.log(2 * np.pi)) + self._prior_mass(), mean, covariance, H)
+
+
+@cache
+def student_points(d: int) -> tuple[Floats, Floats]:
+    """Points (`POINTS`, d) of Student's t with `TAIL` degrees of freedom, and their log density.
+
+    Point k of the lattice is the fractional part of k (1/g, 1/g^2, ...), with g^(d + 2) = g + 1; its last number says
+    how far out the point is.
+    """
+    g = 1.5
+    for _ in range(60):
+        g = (1 + g) ** (1 / (d + 2))
+    u = (0.5 + np.outer(np.arange(1, POINTS + 1), g ** -np.arange(1.0, d + 2))) % 1
+    x = ndtri(u[:, :d]) / np.sqrt(chdtri(TAIL, u[:, d:]) / TAIL)
+    constant = gammaln((TAIL + d) / 2) - gammaln(TAIL / 2) - 0.5 * d * np.log(TAIL * np.pi)
+    return x, constant - 0.5 * (TAIL + d) * np.log1p((x**2).sum(axis=1) / TAIL)
+
 
 def average_over_relations(evidence: SourceEvidence, z: Floats) -> tuple[Average, Floats]:
     """The average over z and over which sources are related at all; probabilities (sources,) that each is not.
@@ -255,7 +329,8 @@ def average_over_relations(evidence: SourceEvidence, z: Floats) -> tuple[Average
     models, gone = [evidence.average(z)], []
     while True:
         error = np.sqrt(np.maximum(np.diag(models[-1].z_covariance), 0.0))[1 : 1 + count]
-        doubtful = [k for k in range(count) if error[k] > SURELY_RELATED and evidence.related[k]]
+        sure = (error <= SURELY_RELATED) & (evidence.n > FEW_ITEMS)
+        doubtful = np.flatnonzero(evidence.related & ~sure).tolist()
         if not doubtful or not evidence.free[0]:
             break
         k = max(doubtful, key=partial(_value_without, evidence, z))

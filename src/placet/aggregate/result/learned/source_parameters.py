@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 LEVEL = 0.05
-SURE = 0.9
+SURE = 0.95
 """Probability from which on a source is taken to be related to the target without a word."""
 
 NOTHING = 0.005

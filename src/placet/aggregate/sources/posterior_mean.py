@@ -1,0 +1,86 @@
+"""The evidence expanded about the posterior mean of the scores instead of their mode.
+
+Few votes make a skewed posterior, whose mean lies farther out than its mode and whose curvature is less there.  With f
+the negative log likelihood of a source and C the covariance of its scores, the gradient has the expectation f'(x) +
+f'''(x) : C / 2 to first order, and x is the mean where that vanishes, together with the prior's pull.  So each
+likelihood's linear term is lowered by f''' : C / 2, and its quadratic is taken at the mean that this gives, in turn.
+"""
+
+from copy import copy
+
+import numpy as np
+
+from placet.aggregate.sources.joint_mode import JointPosterior, Widths
+from placet.aggregate.sources.width_evidence import Quadratic, SourceEvidence
+from placet.data.arrays import Floats
+
+MOST_ROUNDS, ENOUGH = 3, 0.03
+"""Maximum number of expansions, and the move of a score, in standard errors, that needs no other."""
+
+LONGEST = 1.0
+"""The longest move of a score in one round, in standard errors."""
+
+
+def around_mean(joint: JointPosterior, x: Floats, z: Floats, evidence: SourceEvidence) -> SourceEvidence:
+    """The evidence around the mode x, at z = (log w, log a, log v), expanded about the mean.  O(n^3) a source."""
+    widths, x = Widths.of(z), x.copy()
+    for left in reversed(range(MOST_ROUNDS)):
+        covariances = _covariances(evidence, widths, z)
+        bent = _with_skew(evidence, joint, x, covariances)
+        new = _means(bent, widths, z)
+        moved = [_bounded(m - x[at], C) for m, at, C in zip(new, _places(joint), covariances)]
+        if not left or max(float(np.abs(move / _error(C)).max()) for move, C in zip(moved, covariances)) < ENOUGH:
+            break
+        for move, at in zip(moved, _places(joint)):
+            x[at] += move
+        evidence = SourceEvidence(joint, x, evidence.free)
+    return bent
+
+
+def _places(joint: JointPosterior) -> list[slice]:
+    """Where theta, then the own scores of every other source, stand in x."""
+    own = [slice(block.start, block.start + len(one.index)) for one, block in zip(joint.others, joint.blocks)]
+    return [slice(0, joint.n), *own]
+
+
+def _error(C: Floats) -> Floats:
+    return np.sqrt(np.maximum(np.diag(C), 1e-300))
+
+
+def _bounded(move: Floats, C: Floats) -> Floats:
+    return np.clip(move, -LONGEST * _error(C), LONGEST * _error(C))
+
+
+def _covariances(evidence: SourceEvidence, widths: Widths, z: Floats) -> list[Floats]:
+    """Covariances of theta (n, n) and of the own scores of every other source (m, m)."""
+    theta = evidence.at(z).covariance
+    found = [theta]
+    for k, one in enumerate(evidence.sources):
+        V, den = one.vectors, 1 + one.values * widths.v[k] ** 2
+        tied = (widths.a[k] * V / den) @ V.T
+        found.append((V * (widths.v[k] ** 2 / den)) @ V.T + tied @ theta[np.ix_(one.items, one.items)] @ tied.T)
+    return found
+
+
+def _with_skew(evidence: SourceEvidence, joint: JointPosterior, x: Floats, covariances: list[Floats]) -> SourceEvidence:
+    """The evidence with every linear term lowered by f''' : C / 2."""
+    found = copy(evidence)
+    found.linear, found.sources = evidence.linear.copy(), []
+    if joint.target is not None:
+        at = joint.target.index
+        found.linear[at] -= joint.target.skew(joint.of_target(x), covariances[0][np.ix_(at, at)])
+    for k, (one, likelihood) in enumerate(zip(evidence.sources, joint.others)):
+        pull = likelihood.skew(joint.own(x, k), covariances[1 + k])
+        found.sources.append(one._replace(rho=one.rho - one.vectors.T @ pull))
+    return found
+
+
+def _means(evidence: SourceEvidence, widths: Widths, z: Floats) -> list[Floats]:
+    """Means of theta and of the own scores of every other source."""
+    theta = evidence.at(z).mean
+    return [theta, *(_own_mean(one, widths.a[k], widths.v[k], theta) for k, one in enumerate(evidence.sources))]
+
+
+def _own_mean(one: Quadratic, a: float, v: float, theta: Floats) -> Floats:
+    V = one.vectors
+    return np.asarray(V @ ((v * v * one.rho + a * (V.T @ theta[one.items])) / (1 + one.values * v * v)))
