@@ -22,7 +22,7 @@ INSIDE = {
     " method_table defaults mixture sources asking data_in_parts proof consensus_door influence voter_pulls proof_door",
     "rank": "documents validation controls sklearn_conventions feature_tables tree_arrays query_rows monotone"
     " similarity saving tier_probabilities probabilities ranker named_ranker linear trees boosting listwise torch fusion"
-    " clicks labels search",
+    " clicks choices labels search",
 }
 """The order of the folders and files inside a room; those of the other rooms are free."""
 

@@ -12,6 +12,8 @@ from placet import Comparisons, Rankings
 
 CONSENSUS = "placet.aggregate.result.result:Consensus"
 COVERAGE, EFFECTS, FORECASTS = "uncertainty.coverage", "uncertainty.effects", "uncertainty.forecasts"
+CHOICES, DOOR = "uncertainty.choices", "placet.rank.choices.choice_door:"
+TABLE = "placet.rank.linear.coefficients:CoefficientTable"
 FORECAST = "placet.aggregate.result.learned.forecast:Forecast.updated"
 
 
@@ -27,6 +29,25 @@ def low_level(consensus: Any, level: float = 0.95, *rest: Any) -> tuple[Any, ...
 def frame(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[property], property]:
     """The frame of the effects, changed."""
     return lambda original: property(lambda consensus: change(original.fget(consensus)))
+
+
+def by_information(ranker: Any, rows: Any, table: Any, errors: Any, level: float) -> tuple[Any, ...]:
+    return ranker, rows, table, "observed", level
+
+
+def narrow(original: property) -> property:
+    """Standard errors of coefficients, halved."""
+    return property(lambda table: original.fget(table) / 2)  # type: ignore[misc]
+
+
+def sure_groups(original: Any) -> Any:
+    """Groups whose errors are a third of what they are."""
+
+    def broken(*args: Any) -> Any:
+        found = original(*args)
+        return replace(found, coefficients=tuple(replace(t, covariance=t.covariance / 9) for t in found.coefficients))
+
+    return broken
 
 
 def coin_flips(found: tuple[Any, np.ndarray], *_: Any) -> tuple[Any, np.ndarray]:
@@ -100,6 +121,9 @@ BREAKS = [
         f"{CONSENSUS}.controls",
         frame(lambda f: f.with_columns(pl.col("coefficient") * 0.8)),
     ),
+    Mutant(CHOICES, "the information for persons who repeat", f"{DOOR}_coefficients", before(by_information)),
+    Mutant(CHOICES, "standard errors halved", f"{TABLE}.stderr", narrow),
+    Mutant(CHOICES, "groups as sure as if they were known", f"{DOOR}fit_classes", sure_groups),
     Mutant(FORECASTS, "every match a coin flip", FORECAST, after(coin_flips)),
     Mutant(FORECASTS, "favorites twice as sure", FORECAST, after(sharper(2.0))),
     Mutant(FORECASTS, "favorites half as sure", FORECAST, after(sharper(0.5))),

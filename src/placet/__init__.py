@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from placet.metrics import compare, evaluate, metric
     from placet.rank import load
+    from placet.rank.choices.choice_door import choice
     from placet.rank.linear.linear_ranker import LinearRanker
     from placet.report import write_consensus_page
     from placet.threads import set_threads
@@ -73,7 +74,7 @@ _HOME = {
     "placet.metrics": ("compare", "evaluate", "metric"),
     "placet.aggregate": ("Consensus", "ConsensusSet", "consensus", "fragility", "verify"),
     "placet.axioms": ("audit",),
-    "placet.rank": ("LinearRanker", "load"),
+    "placet.rank": ("LinearRanker", "choice", "load"),
     "placet.report": ("write_consensus_page",),
     "placet.threads": ("set_threads",),
 }

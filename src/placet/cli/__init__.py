@@ -29,14 +29,14 @@ from placet.cli.common.console_output import replace_closed_streams, say
 from placet.cli.help.command_line import HELP, Command, Commands, ShowHelp, usage_mistake
 from placet.cli.help.examples import EXAMPLES
 from placet.cli.help.help_text import name_values
-from placet.cli.learning import compare, evaluate, score, train
+from placet.cli.learning import choice, compare, evaluate, score, train
 from placet.kernels import tell_when_compiling
 
 PANELS = {
     "Rank": (aggregate.aggregate, audit.audit, diff.diff, methods.methods, serve.serve),
     "Prove": (fragility.fragility, verify.verify),
     "Ask": (next.next, enough.enough, plan.plan),
-    "Learn to rank": (train.train, score.score, evaluate.evaluate, compare.compare),
+    "Learn to rank": (train.train, score.score, evaluate.evaluate, compare.compare, choice.choice),
     "Data": (describe.describe, convert.convert, simulate.app),
     "Floats": (track.track,),
     "Help": (demo.demo, completion.completion),

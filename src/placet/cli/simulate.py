@@ -124,6 +124,24 @@ def queries(
     _write(out, lambda s: s.queries(n, rows, features, grades, noise=noise, random_state=seed))
 
 
+@app.command("choices", cls=Command, context_settings=HELP)
+def choices(
+    out: OutFile,
+    n: N = 1000,
+    alternatives: Annotated[int, typer.Option(min=2, help="Alternatives of each choice.")] = 4,
+    per_agent: Annotated[int, typer.Option(min=1, help="Choices of each person.")] = 1,
+    spread: Annotated[float, typer.Option(min=0, help="Standard deviation of persons' tastes.")] = 0.0,
+    seed: SeedOption = 0,
+) -> None:
+    """Choices among alternatives with a price (coefficient -1) and a comfort (0.5), a row per alternative."""
+    from placet import simulate
+    from placet.io.tables.tables import write_table
+
+    options: dict[str, Any] = {"alternatives": alternatives, "per_agent": per_agent, "spread": spread}
+    write_table(out, simulate.choices({"price": -1.0, "comfort": 0.5}, n, **options, random_state=seed))
+    say(f"{out}: {n} choices among {alternatives} alternatives")
+
+
 @app.command("ranked-signals", cls=Command, context_settings=HELP)
 def simulate_ranked_signals(
     out: Annotated[

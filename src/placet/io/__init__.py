@@ -25,6 +25,7 @@ from placet.io.several_files import read_files, to_aggregate
 from placet.io.sparse.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
 from placet.io.sparse.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
 from placet.io.surveys.best_worst import read_best_worst, write_best_worst
+from placet.io.surveys.choice_tables import ChoiceTable, read_choices
 from placet.io.surveys.qualtrics import read_qualtrics
 from placet.io.surveys.surveyjs import read_surveyjs
 from placet.io.tables.item_tables import read_item_columns
@@ -33,6 +34,7 @@ from placet.io.trec import Qrels, read_qrels, read_trec_run, write_qrels, write_
 
 __all__ = [
     "FORMATS",
+    "ChoiceTable",
     "DataWarning",
     "Format",
     "Judged",
@@ -47,6 +49,7 @@ __all__ = [
     "read_ballots",
     "read_battles",
     "read_best_worst",
+    "read_choices",
     "read_clicks",
     "read_every_eval_ever",
     "read_fastchat_pairs",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from placet.rank.boosting.consistent_booster import ConsistentBooster
     from placet.rank.boosting.coordinate_ascent import CoordinateAscent
     from placet.rank.boosting.rankboost import RankBoost
+    from placet.rank.choices.choice_door import ChoiceFit, choice
     from placet.rank.clicks import ClickFit, choose_by_clicks, click_likelihood, fit_clicks
     from placet.rank.fusion import SupervisedFusion
     from placet.rank.labels import LabelRanker
@@ -36,6 +37,7 @@ _HOMES = {
     "torch_loss": "torch.neural",
 }
 _HOMES |= dict.fromkeys(("fit_clicks", "choose_by_clicks", "click_likelihood", "ClickFit"), "clicks")
+_HOMES |= dict.fromkeys(("ChoiceFit", "choice"), "choices.choice_door")
 _HOMES |= {"native_loss": "torch.native_losses", "CrossEncoderLoss": "torch.training_adapters"}
 _HOMES |= dict.fromkeys(("preference_loss", "permutation_grades"), "torch.training_adapters")
 _HOMES |= {name: module for module, _, name in (home.partition(":") for home in RANKERS.homes.values())}

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from placet.simulate.choice_sets import choices
 from placet.simulate.evidence_sources import benchmark_table, judged_votes
 from placet.simulate.graded_queries import queries, ratings
 from placet.simulate.impressions import clicks
@@ -16,6 +17,7 @@ __all__ = [
     "battles",
     "benchmark_table",
     "best_worst",
+    "choices",
     "clicks",
     "judged_votes",
     "mallows",

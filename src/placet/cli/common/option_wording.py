@@ -14,6 +14,8 @@ _ARGUMENT = re.compile(
 )
 _BETWEEN = re.compile(r"(--[a-z-]+ (?:'[^'\n]*'|[^\s,;]+)), (?=--)")
 _PHRASES = {
+    "constants=False": "--no-constants",
+    "constants=True": "--constants",
     'say what it means with outcomes={"word": "a" | "b" | "tie"}': "write a, b or tie there",
     "read_battles(agent=) or from_battles(agent=)": "name their column with --agent",
     'pass open(path, encoding="latin-1") instead of the path, or convert the file': (
@@ -26,6 +28,8 @@ _PHRASES = {
     "read_ballots(agent=) or from_orders(agent=)": "name their column with --agent",
     "read_battles(..., time=) or from_battles(..., time=)": "name the column of dates with --time",
 }
+_OF_CHOICES = ("chosen", "choice_set", "alternative", "attributes", "case")
+"""Options of ``placet choice``, under the names that its reader has for them."""
 
 
 def in_options(message: str) -> str:
@@ -52,7 +56,7 @@ def _option(match: re.Match[str]) -> str:
     from placet.cli.common.options import READING
 
     text = "" if value is None else _text(value)
-    if name in inspect.signature(aggregate).parameters or name in READING:
+    if name in inspect.signature(aggregate).parameters or name in READING or name in _OF_CHOICES:
         return f"--{name.replace('_', '-')}" + (f" {text}" if text else "")
     if name in _of_readers():
         return f"--read {name}={text or '...'}"

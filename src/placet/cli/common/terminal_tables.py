@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 Bar = tuple[float, float, float]
 """The lower end of an interval, the estimate, the upper end."""
 
-ESTIMATES = ("score", "mean", "change", "score_a", "score_b", "stderr")
+ESTIMATES = ("score", "coefficient", "mean", "change", "score_a", "score_b", "stderr")
 """Columns whose error is in the column ``stderr``."""
 
 DIFFERENCES = ("minus first", "a minus b", "low", "high")

@@ -60,6 +60,10 @@ EXAMPLES = {
         placet compare new.run old.run qrels.txt  # which is better, and is it beyond chance
         placet compare a.placet b.placet test.letor --metric ndcg@10
         placet compare new.run old.run qrels.txt --json""",
+    "choice": """
+        placet choice trips.csv  # what choices among alternatives depend on
+        placet choice trips.csv --case income --price cost  # ... of whom, and in money
+        placet choice answers.csv --agent person --classes 2""",
     "describe": """
         placet describe votes.csv  # what a file holds
         placet describe votes.csv --surprise --agent voter  # which voters agree with the rest

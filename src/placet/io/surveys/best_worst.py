@@ -260,7 +260,7 @@ def _from_long(rows: TableRows, layout: BestWorstColumns, items: Sequence[Hashab
     asked = [rows.labels(name) for name in (layout.agent, layout.question) if name]
     marks = np.stack([rows.column(name).map(_mark, float) for name in (layout.best, layout.worst)], axis=1)
     weight = None if layout.weight is None else rows.numbers(layout.weight, positive=True)
-    key = Column(*_join(asked))
+    key = Column(*join_cells(asked))
     _check_questions(rows, layout, key, what, marks)
     good = rows.good_rows()
     if not len(good):
@@ -303,7 +303,7 @@ def _check_questions(rows: TableRows, layout: BestWorstColumns, key: Column, wha
         rows.reject(of_question(rows.bad) > 0, "rest", "another row of the question is wrong", "correct that row")
 
 
-def _join(columns: Sequence[Column]) -> tuple[Ints, list[Any]]:
+def join_cells(columns: Sequence[Column]) -> tuple[Ints, list[Any]]:
     """The codes and values of several columns together."""
     pairs = np.stack([column.code for column in columns], axis=1)
     values, code = np.unique(pairs, axis=0, return_inverse=True)

@@ -104,7 +104,7 @@ class CoefficientTable:
     @property
     def p(self) -> Floats:
         """Two-sided p-values of "the coefficient is 0", by the normal distribution."""
-        return np.array([math.erfc(abs(z) / math.sqrt(2)) for z in self.z.tolist()])
+        return np.array([_p_value(z) for z in self.z.tolist()])
 
     @property
     def interval(self) -> tuple[Floats, Floats]:
@@ -153,6 +153,15 @@ class CoefficientTable:
         head = ["name", "coefficient", "stderr", "z", "p", "low", "high"]
         return head, [[str(n), *map(float, row)] for n, row in zip(self.names, zip(*columns))]
 
+    def worth_rows(self, price: Hashable) -> list[list[Any]]:
+        """As `rows`, of the willingness to pay for every other coefficient."""
+        worth = self.willingness_to_pay(price)
+        z = {name: one.value / one.stderr if one.stderr else math.nan for name, one in worth.items()}
+        return [
+            [str(name), one.value, one.stderr, z[name], _p_value(z[name]), one.low, one.high]
+            for name, one in worth.items()
+        ]
+
     def to_frame(self) -> "pl.DataFrame":
         """A Polars data frame with a row for each coefficient."""
         import polars as pl
@@ -168,6 +177,10 @@ class CoefficientTable:
         if name not in self.names:
             raise ValueError(f"there is no coefficient {name!r}; there are {list(map(str, self.names[:20]))}")
         return self.names.index(name)
+
+
+def _p_value(z: float) -> float:
+    return math.erfc(abs(z) / math.sqrt(2))
 
 
 class FittedErrors(NamedTuple):

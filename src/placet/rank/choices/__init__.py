@@ -1,0 +1,1 @@
+"""Models of choices among alternatives: the conditional logit with its errors, and groups of choosers."""
