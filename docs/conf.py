@@ -16,7 +16,7 @@ version = release = placet.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "reference", "mathml"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "files"]
+exclude_patterns = ["_build", "files", "notebooks"]
 html_math_renderer = "mathml"
 smartquotes = False  # an option such as --out must stay two hyphens, to be pasted into a shell
 html_theme = "furo"

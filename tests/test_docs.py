@@ -1,5 +1,6 @@
 """The documentation: links lead somewhere, pages start from files that are there, and every entry of a table is described."""
 
+import json
 import re
 import sys
 from importlib.util import find_spec
@@ -80,6 +81,17 @@ def test_the_files_are_those_that_their_tool_writes(tmp_path, monkeypatch):
     for path in sorted(tmp_path.iterdir()):
         assert path.read_bytes() == (DOCS / "files" / path.name).read_bytes(), path.name
     assert {path.name for path in tmp_path.iterdir()} == FILES
+
+
+def test_the_notebook_shows_what_its_cells_give(monkeypatch):
+    """Run anew, every cell gives the text that is shown; pictures of boards may differ in their last digits."""
+    monkeypatch.syspath_prepend(str(DOCS.parent / "tools"))
+    import first_hour
+
+    plain = lambda book: [  # noqa: E731
+        (cell["source"], [output["data"]["text/plain"] for output in cell.get("outputs", ())]) for cell in book["cells"]
+    ]
+    assert plain(first_hour.notebook()) == plain(json.loads(first_hour.NOTEBOOK.read_text()))
 
 
 @pytest.fixture

@@ -1,13 +1,24 @@
 """What a reader of the first page does in Python: typed, one import away, and boards that are read item by item."""
 
+import functools
+import inspect
+import re
 import subprocess
 import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
 from typing import get_args, get_overloads, get_type_hints
 
 import pytest
 
 import placet
+from placet.aggregate import METHODS
+from placet.aggregate.method_table import MethodName
+from placet.cli import PANELS
 from placet.io.formats import FORMATS, BallotFormat
+
+NO_DATA = {"completion", "demo", "serve"}  # what they do is for people at a terminal
 
 
 def test_the_first_example_is_typed():
@@ -39,19 +50,63 @@ def test_a_board_is_read_item_by_item():
     assert (rule.rank, rule.stderr, rule.tier) == (1, None, None)
 
 
-def test_the_names_of_commands_are_one_import_away():
-    names = {
-        "read",
-        "write",
-        "consensus",
-        "audit",
-        "compare",
-        "evaluate",
-        "load",
-        "LinearRanker",
-        "write_consensus_page",
+def test_methods_have_literal_names():
+    assert list(get_args(MethodName)) == list(METHODS)
+    asked = get_type_hints(get_overloads(placet.consensus)[0])["method"]
+    assert set(get_args(MethodName)) <= {name for one in get_args(asked) for name in get_args(one)}
+
+
+def commands_in_python():
+    """The rows of the table in the documentation: command -> expressions."""
+    text = (Path(__file__).parents[1] / "docs/reference/commands.md").read_text()
+    return {
+        name: re.findall(r"`([^`]+)`", cell) for name, cell in re.findall(r"^\| `placet (\w+)` \| (.+) \|$", text, re.M)
     }
-    assert names | {"fragility", "verify", "simulate", "tracking"} <= set(placet.__all__)
-    assert all(callable(getattr(placet, name)) for name in names)
+
+
+def test_every_command_is_one_import_away():
+    """Each is a name of ``placet``, or a method of what such a name gives."""
+    table = commands_in_python()
+    assert set(table) == {getattr(one, "__name__", "simulate") for panel in PANELS.values() for one in panel} - NO_DATA
+    places = {"board": placet.Consensus, "data": placet.Rankings, "ranker": placet.LinearRanker, "placet": placet}
+    for name, expressions in table.items():
+        assert expressions, name
+        for expression in expressions:
+            first, *attributes = re.match(r"[\w.]+", expression)[0].split(".")
+            found = functools.reduce(getattr, attributes, places[first])
+            assert callable(found) or isinstance(found, Mapping | types.ModuleType), (name, expression)
+
+
+def test_nothing_heavy_is_imported_at_first():
     light = "import sys, placet; assert 'numpy' not in sys.modules and 'placet.report' not in sys.modules"
     subprocess.run([sys.executable, "-c", light], check=True)
+
+
+PUBLIC = [name for name in placet.__all__ if callable(getattr(placet, name))]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_main_names_say_what_they_return_and_show_an_example(name):
+    found = getattr(placet, name)
+    text = inspect.getdoc(found)
+    assert ">>> " in text
+    if inspect.isfunction(found) and inspect.signature(found).return_annotation not in (None, "None"):
+        assert re.search(r"^Returns\n-------\n\S", text, re.MULTILINE)
+
+
+def test_data_and_rankers_show_themselves_in_notebooks():
+    votes = placet.read({"a": ["<ant>", "bee"], "b": ["bee", "cat"], "winner": ["a", "tie"], "day": [1, 2]})
+    shown = votes._repr_html_()
+    assert "<caption>Comparisons(2 pairs, 3 items, 2 votes)</caption>" in shown
+    assert "<td>ties</td><td>1</td>" in shown
+    assert "<small>read as votes: a, b, winner; ignored: day</small>" in shown
+    named = placet.read({"a": ["x"], "b": ["y"], "winner": ["a"], "<b>": [1]})._repr_html_()
+    assert "&lt;b&gt;" in named
+    assert "<b>" not in named
+    ballots = placet.Rankings.from_orders([["x", "y"]])
+    queries, scores = (
+        placet.simulate.queries(3, 4, 2),
+        placet.Scores.from_table([[1.0, 2.0]], items=["m"], tasks=["s", "t"]),
+    )
+    assert all(one._repr_html_().startswith("<table><caption>") for one in (ballots, queries, scores))
+    assert "LinearRanker" in placet.LinearRanker()._repr_html_()

@@ -8,7 +8,16 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, report, simulate, tracking
-    from placet.aggregate import Consensus, ConsensusSet, fragility, verify
+    from placet.aggregate import (
+        METHODS,
+        Consensus,
+        ConsensusSet,
+        difference,
+        fragility,
+        read_board,
+        verify,
+        votes_needed,
+    )
     from placet.aggregate.consensus_door import consensus
     from placet.axioms import audit
     from placet.data import Clicks, Comparisons, DataError, Lists, Parts, Queries, Rankings, Scores, Sources, concat
@@ -35,6 +44,8 @@ if TYPE_CHECKING:
     from placet.rank import load
     from placet.rank.choices.choice_door import choice
     from placet.rank.linear.linear_ranker import LinearRanker
+    from placet.rank.search.autorank import autorank
+    from placet.rank.trees.tree_ranker import TreeRanker
     from placet.report import write_consensus_page
     from placet.threads import set_threads
 
@@ -72,9 +83,19 @@ _HOME = {
         "write",
     ),
     "placet.metrics": ("compare", "evaluate", "metric"),
-    "placet.aggregate": ("Consensus", "ConsensusSet", "consensus", "fragility", "verify"),
+    "placet.aggregate": (
+        "METHODS",
+        "Consensus",
+        "ConsensusSet",
+        "consensus",
+        "difference",
+        "fragility",
+        "read_board",
+        "verify",
+        "votes_needed",
+    ),
     "placet.axioms": ("audit",),
-    "placet.rank": ("LinearRanker", "choice", "load"),
+    "placet.rank": ("LinearRanker", "TreeRanker", "autorank", "choice", "load"),
     "placet.report": ("write_consensus_page",),
     "placet.threads": ("set_threads",),
 }

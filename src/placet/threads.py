@@ -56,7 +56,14 @@ _threads = _first_threads()
 
 
 def set_threads(n: int) -> None:
-    """Use ``n`` threads from now on (default: environment variable PLACET_THREADS, else all usable cores)."""
+    """Use ``n`` threads from now on (default: environment variable PLACET_THREADS, else all usable cores).
+
+    >>> before = get_threads()
+    >>> set_threads(1)
+    >>> get_threads()
+    1
+    >>> set_threads(before)
+    """
     global _threads
     if n < 1:
         raise ValueError(f"threads must be at least 1, not {n}")

@@ -15,14 +15,18 @@ from placet.aggregate.result.result import Consensus
 from placet.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from placet.aggregate.asking.simulated_poll import votes_needed
     from placet.aggregate.influence import leave_one_out, surprise
     from placet.aggregate.mixture.mixture import Mixture
     from placet.aggregate.proof_door import fragility, verify
+    from placet.aggregate.result.boards import read_board
+    from placet.aggregate.result.difference import difference
     from placet.aggregate.voter_pulls import influence_map
 
 # Modules of the names that are imported when they are first used, as the classes of MODELS are.
 _HOMES = {"Mixture": "mixture.mixture", "leave_one_out": "influence", "surprise": "influence"}
-_HOMES |= {"influence_map": "voter_pulls"}
+_HOMES |= {"influence_map": "voter_pulls", "votes_needed": "asking.simulated_poll"}
+_HOMES |= {"difference": "result.difference", "read_board": "result.boards"}
 _HOMES |= {"fragility": "proof_door", "verify": "proof_door"}
 _HOMES |= {name: home for home, _, name in (str(m.home).partition(":") for m in METHODS.values() if m.kind == "model")}
 
@@ -36,11 +40,14 @@ __all__ = [
     "Mixture",
     "consensus",
     "default_method",
+    "difference",
     "fragility",
     "influence_map",
     "leave_one_out",
+    "read_board",
     "surprise",
     "verify",
+    "votes_needed",
 ]
 
 

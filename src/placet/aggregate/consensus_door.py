@@ -16,7 +16,7 @@ from placet.aggregate.defaults import default_of
 from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood.prior import LEARN
 from placet.aggregate.method import Method
-from placet.aggregate.method_table import EVERY, METHODS, method_name, method_of
+from placet.aggregate.method_table import EVERY, METHODS, MethodName, method_name, method_of
 from placet.aggregate.resample import busy_agents, resample, resampling_words, units_of, units_of_parts
 from placet.aggregate.result.asked import Asked
 from placet.aggregate.result.consensus_set import ConsensusSet
@@ -47,7 +47,7 @@ MOST_COVARIANCES = 1 << 27
 @overload
 def consensus(
     data: Rankings | Comparisons | Scores | Parts,
-    method: str | None = ...,
+    method: MethodName | str | None = ...,
     *,
     bootstrap: int = ...,
     random_state: int = ...,
@@ -59,7 +59,7 @@ def consensus(
 @overload
 def consensus(
     data: Rankings | Comparisons | Scores | Parts | Mapping[Hashable, Any],
-    method: "str | Mixture | None" = ...,
+    method: "MethodName | str | Mixture | None" = ...,
     *,
     bootstrap: int = ...,
     random_state: int = ...,
@@ -70,7 +70,7 @@ def consensus(
 ) -> Consensus | ConsensusSet: ...
 def consensus(
     data: Rankings | Comparisons | Scores | Parts | Mapping[Hashable, Any],
-    method: "str | Mixture | None" = None,
+    method: "MethodName | str | Mixture | None" = None,
     *,
     bootstrap: int = 0,
     random_state: int = 0,

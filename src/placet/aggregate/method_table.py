@@ -2,7 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from placet.aggregate.method import Method, MethodView, Takes
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
@@ -612,6 +612,16 @@ RULES: Mapping[str, Any] = MethodView(METHODS, lambda method: method.kind == "ru
 MIXED: Mapping[str, Any] = MethodView(METHODS, lambda method: method.law is not None, lambda method: method.function)
 """Name -> estimator class of the models that can be mixed: those that give every voter a likelihood."""
 
+
+MethodName = Literal[
+    "bradley-terry", "plackett-luce", "pmop-fd", "pmop", "mpm", "adjusted-mean", "mallows", "cps", "svp",
+    "borda", "plurality", "anti-plurality", "log", "squared", "positional", "copeland", "median-rank",
+    "footrule", "kemeny", "kemeny-local", "mode", "mc4", "rank-centrality", "rrf", "combsum", "combmnz",
+    "schulze", "ranked-pairs", "minimax", "irv", "stv", "baldwin", "nanson", "bucklin", "black", "star",
+    "approval", "pav", "seq-pav", "rev-seq-pav", "phragmen", "equal-shares", "chamberlin-courant", "dowdall",
+    "mean", "mean-win-rate", "rasch", "item-response",
+]  # fmt: skip
+"""The names of all methods, for editors; `method_name` takes other ways of writing them, too."""
 
 ALIASES = {
     "bt": "bradley-terry",

@@ -43,6 +43,11 @@ def fragility(
     how : "removed", or "changed": ballots become other ballots, the margin of victory as elections call it; exact, for
         rules of points (Borda, plurality), Copeland's rule and instant runoff
 
+    Returns
+    -------
+    Fragility
+        The votes whose removal changes the result, and how many they are.
+
     Examples
     --------
     >>> votes = Comparisons.from_battles("aaaaaaab", "bbbbbccc", ["a", "a", "a", "b", "b", "a", "a", "a"])
@@ -63,6 +68,11 @@ def verify(certificate: Mapping[str, Any], data: Any) -> list[str]:
     """What differs between a certificate (`Consensus.certificate`) and the answer computed anew; empty if nothing does.
 
     A ``DataError`` if the data are not those of the certificate, or if it is none.
+
+    Returns
+    -------
+    list of str
+        A sentence for each difference.
 
     >>> votes = Comparisons.from_battles("aab", "bcc", ["a", "a", "b"])
     >>> paper = consensus(votes, "borda").certificate()

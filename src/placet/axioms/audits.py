@@ -225,6 +225,11 @@ def audit(
     voters : without data, the maximum number of voters in a search.
     ties : without data, whether ballots in a search may tie items.
 
+    Returns
+    -------
+    Audit, AuditSet or MethodAudit
+        Which axioms hold, which do not, and on which ballots.
+
     >>> votes = Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
     >>> found = audit(votes, "borda")
     >>> found

@@ -9,7 +9,7 @@ from placet.cli.common.console_output import check_suffix, deliver, progress_bar
 from placet.cli.common.options import (
     AsJson,
     FormatName,
-    MethodName,
+    MethodText,
     Out,
     Param,
     check_reading,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @reads("qid", "label")
 def audit(
     file: Annotated[Path | None, typer.Argument(help="Ballots, PrefLib, votes, ratings; none for the theory.")] = None,
-    method: MethodName = "borda",
+    method: MethodText = "borda",
     format: FormatName = "",
     param: Param = None,
     instance: Annotated[str, typer.Option(help="Audit this instance (topic, query) alone.")] = "",

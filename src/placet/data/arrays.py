@@ -1,6 +1,7 @@
 """Arrays and lists of rows: read-only columns, integer codes for names, columns of any data frame."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from html import escape
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -28,6 +29,10 @@ class Lists(NamedTuple):
     ``grade`` (rows,): higher is better, equal grades tie; only the order matters unless a loss says otherwise.
     ``offsets`` (lists + 1,): starts at 0 and ends at the number of rows.
     ``weight`` (lists,): how often each list counts; ``None`` means once.
+
+    >>> lists = Lists([2, 0, 1], [0, 2, 3], None)
+    >>> lists.grade[lists.offsets[0] : lists.offsets[1]]
+    [2, 0]
     """
 
     grade: ArrayLike
@@ -432,3 +437,29 @@ def hold_out(n: int, share: float, rng: np.random.Generator) -> tuple[Ints, Ints
     order = rng.permutation(n)
     size = min(max(1, round(share * n)), max(n - 1, 0))
     return np.sort(order[size:]), np.sort(order[:size])
+
+
+SHOWN = 1_000_000
+"""Rows above which nothing is counted to be shown in a notebook."""
+
+
+def data_html(data: Any) -> str:
+    """Data as an HTML table of what ``describe`` counts, with the notes of the reader below it.
+
+    >>> from placet import Comparisons
+    >>> "<td>votes</td><td>2</td>" in data_html(Comparisons.from_battles("ab", "bc", ["a", "b"]))
+    True
+    """
+    size = max((len(column) for column in vars(data).values() if isinstance(column, np.ndarray)), default=0)
+    about = data.describe() if hasattr(data, "describe") and size <= SHOWN else {}
+    rows = "".join(
+        f"<tr><td>{escape(str(name))}</td><td>{escape(_value_text(value))}</td></tr>"
+        for name, value in about.items()
+        if value is not None and name != "kind"
+    )
+    notes = "".join(f"<br><small>{escape(note)}</small>" for note in data.notes)
+    return f"<table><caption>{escape(repr(data))}</caption>{rows}</table>{notes}"
+
+
+def _value_text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) and abs(value) < SHOWN else str(value)

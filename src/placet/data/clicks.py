@@ -12,6 +12,7 @@ from placet.data.arrays import (
     Ints,
     Lists,
     Names,
+    data_html,
     encode,
     frozen,
     integers,
@@ -199,6 +200,8 @@ class Clicks:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    _repr_html_ = data_html
 
     def __repr__(self) -> str:
         return (

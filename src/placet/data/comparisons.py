@@ -14,6 +14,7 @@ from placet.data.arrays import (
     Ints,
     Names,
     WeightKind,
+    data_html,
     effective_weights,
     encode,
     integers,
@@ -204,6 +205,8 @@ class Comparisons:
 
     def __len__(self) -> int:
         return len(self.i)
+
+    _repr_html_ = data_html
 
     def __repr__(self) -> str:
         votes = float(self.wins_i.sum() + self.wins_j.sum() + self.ties.sum())

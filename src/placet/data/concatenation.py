@@ -22,6 +22,11 @@ def concat(parts: Iterable[JoinedData]) -> JoinedData:
     a name in two parts is a ``DataError``, and so are two different scores of an item for one task.  The notes are
     those of all parts, without duplicates.
 
+    Returns
+    -------
+    Rankings, Comparisons, Queries or Scores
+        The same kind as the parts.
+
     >>> a, b = Rankings.from_orders([["x", "y"]]), Rankings.from_orders([["z", "y"]])
     >>> both = concat([a, b])
     >>> both.items, list(both)

@@ -10,6 +10,11 @@ class DataError(ValueError):
     """Data that cannot be used as given: the message says where, what, how many, and what to do about it.
 
     ``lines``: (source, line, problem, remedy) of the first hundred bad lines, if the error is about lines of a file.
+
+    >>> from placet import Comparisons
+    >>> Comparisons.from_battles(["ant"], ["ant"], ["a"])
+    Traceback (most recent call last):
+    placet.data.errors.DataError: row 0: item 'ant' is compared with itself...
     """
 
     lines: tuple[tuple[str, int, str, str], ...] = ()

@@ -16,6 +16,7 @@ from placet.data.arrays import (
     as_csr,
     column,
     column_names,
+    data_html,
     encode,
     integers,
     is_sparse,
@@ -253,6 +254,8 @@ class Queries:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    _repr_html_ = data_html
 
     def __repr__(self) -> str:
         return f"Queries({len(self)} queries, {len(self.grade)} rows, {self.n_features} features)"

@@ -16,6 +16,7 @@ from placet.data.arrays import (
     Names,
     WeightKind,
     column,
+    data_html,
     dense_tiers,
     effective_weights,
     encode,
@@ -325,6 +326,8 @@ class Rankings:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    _repr_html_ = data_html
 
     def __repr__(self) -> str:
         extra = f", {len(self.instances)} instances" if self.instances is not None else ""

@@ -11,6 +11,7 @@ from placet.data.arrays import (
     Floats,
     Ints,
     Names,
+    data_html,
     encode,
     integers,
     refuse_masked_or_complex,
@@ -129,6 +130,8 @@ class Scores:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    _repr_html_ = data_html
 
     def __repr__(self) -> str:
         there = int((~np.isnan(self.value)).sum())

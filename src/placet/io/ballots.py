@@ -109,6 +109,17 @@ def read_ballots(
     sheet : the sheet of a workbook, by name; needed if several have cells.
 
     Columns of a grid (``Question [item]``) are named by the text in brackets.
+
+    Returns
+    -------
+    Rankings
+        One list per ballot.
+
+    >>> import io
+    >>> read_ballots(io.StringIO("3: tea > milk = water\\nmilk > tea\\n")).orders()
+    [['tea', ('milk', 'water')], ['milk', 'tea']]
+    >>> read_ballots({"First choice": ["tea", "milk"], "Second choice": ["milk", "tea"]}).orders()
+    [['tea', 'milk'], ['milk', 'tea']]
     """
     if layout is not None:
         one_of(layout, (TEXT, *get_args(BallotLayout)), "layout")

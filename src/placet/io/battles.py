@@ -190,6 +190,17 @@ def read_battles(
     sheet : the sheet of a workbook, by name; needed if several have cells.
 
     Names are text if the file is text.
+
+    Returns
+    -------
+    Comparisons
+        Wins and ties of each pair.
+
+    >>> votes = read_battles({"white": ["ann", "bob"], "black": ["bob", "cid"], "result": ["1-0", "1/2-1/2"]})
+    >>> votes
+    Comparisons(2 pairs, 3 items, 2 votes)
+    >>> votes.notes
+    ('read as votes: white, black, result',)
     """
     table = read_table(source, on_error, format, separator=separator, sheet=sheet).without(split_names(ignore))
     layout: BattleColumns | None = table.layout or find_layout(table, a, b, winner, loser, scores, agent, weight)

@@ -41,6 +41,16 @@ def read_clicks(
 
     Columns are found by their names unless given.  ``position`` counts from 1, ``clicked`` is 0 or 1, true or false.
     Rows of one ``session`` (and query) were shown together; see ``Clicks.from_columns`` for logs without sessions.
+
+    Returns
+    -------
+    Clicks
+        Impressions: what was shown at which position, and what was clicked.
+
+    >>> log = {"session": [1, 1, 2, 2], "query": ["tea"] * 4, "document": list("abab"), "position": [1, 2, 1, 2],
+    ...        "clicked": [1, 0, 0, 1]}
+    >>> read_clicks(log)
+    Clicks(2 impressions of 1 queries, 4 rows, 2 clicks)
     """
     table = read_table(source, on_error, format, separator=separator, sheet=sheet)
     found = {}

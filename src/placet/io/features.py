@@ -96,6 +96,14 @@ def read_features(
     sheet : the sheet of a workbook, by name; needed if several have cells.
 
     Features that are all float32 stay float32.  Query names that are whole numbers become ``int``.
+
+    Returns
+    -------
+    Queries
+        Rows with features, query by query.
+
+    >>> read_features({"qid": [1, 1, 2], "label": [2, 0, 1], "length": [3.0, 1.0, 2.0], "bm25": [1.0, 5.0, 4.0]})
+    Queries(2 queries, 3 rows, 2 features)
     """
     return read_controlled(
         source,

@@ -468,7 +468,17 @@ def check_written(target: Source) -> None:
 
 
 def write(data: Any, target: Source, format: str | None = None) -> None:
-    """Write data to ``target``; ``format`` is a key of ``FORMATS``, by default chosen by suffix, then by data type."""
+    """Write data to ``target``; ``format`` is a key of ``FORMATS``, by default chosen by suffix, then by data type.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> write(Rankings.from_orders([["tea", "milk"], ["milk", "tea"]]), file, "ballots")
+    >>> print(file.getvalue().decode())
+    # items: tea = milk
+    1: tea > milk
+    1: milk > tea
+    <BLANKLINE>
+    """
     own = [name for name, record in FORMATS.items() if record.write and isinstance(data, record.kind)]
     if not own:
         raise DataError(f"{type(data).__name__} cannot be written; only what the readers return can")

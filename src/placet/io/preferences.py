@@ -63,6 +63,11 @@ def read_preferences(
     (`Rankings.from_preferences`); "auto": ballots if the pairs of every list are all those across the tiers of a
     partition, else votes.
 
+    Returns
+    -------
+    Rankings or Comparisons
+        As ``kind`` says.
+
     >>> import io
     >>> read_preferences(io.StringIO("anna: tea > milk > water\\nbert: milk > tea")).orders()
     [['tea', 'milk', 'water'], ['milk', 'tea']]

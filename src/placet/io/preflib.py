@@ -45,6 +45,18 @@ def read_preflib(source: Source, *, unlisted: Unlisted = "absent", on_error: OnE
 
     In a file of categories (``.cat``), the categories are in order, best first, and the numbers below: an item of the
     last one is rated 0, of the one before 1, ...; with two they are approved or not (`placet.aggregate.committees`).
+
+    Returns
+    -------
+    Rankings
+        One list per order, weighted by its count.
+
+    >>> import io
+    >>> head = "# DATA TYPE: soc\\n# NUMBER ALTERNATIVES: 2\\n# ALTERNATIVE NAME 1: tea\\n# ALTERNATIVE NAME 2: milk\\n"
+    >>> text = head + "3: 1,2\\n1: 2,1\\n"
+    >>> ballots = read_preflib(io.StringIO(text))
+    >>> ballots.orders(), ballots.weight
+    ([['tea', 'milk'], ['milk', 'tea']], array([3., 1.]))
     """
     problems = Problems(name_of(source), on_error)
     header, names, lines = _split(source)

@@ -60,6 +60,16 @@ def read_ratings(
     timestamp, separated by tabs, ``::`` or commas (MovieLens ``u.data``, ``ratings.dat``).  Otherwise the columns are
     given, or found by the names in ``KNOWN``; ``ignore`` names columns to ignore.  Names are text if the file is text.
     ``control``: numeric columns that may have helped a row, as in `read_ballots`.
+
+    Returns
+    -------
+    Rankings
+        One list per user, with the ratings as ``score``.
+
+    >>> stars = {"user": ["u1", "u1", "u2"], "film": ["Alien", "Heat", "Heat"], "stars": [5, 4, 3]}
+    >>> ratings = read_ratings(stars)
+    >>> ratings.orders(), ratings.score
+    ([['Alien', 'Heat'], ['Heat']], array([5., 4., 3.]))
     """
     table = _table(source, format, separator, sheet, on_error).without(split_names(ignore))
     given = {"user": user, "item": item, "rating": rating}

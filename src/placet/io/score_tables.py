@@ -118,6 +118,14 @@ def read_scores(
     ignore : columns to ignore.
 
     An empty cell, ``-`` and ``n/a`` are missing, never 0; ``71.3%`` is 71.3.
+
+    Returns
+    -------
+    Scores
+        One value per item and task, or question.
+
+    >>> read_scores({"model": ["A", "B"], "mmlu": [0.71, 0.69], "gsm8k": [0.6, None]})
+    Scores(2 items, 2 tasks, 3 scores, 1 missing)
     """
     table = read_table(source, on_error, format, separator=separator, sheet=sheet)
     layout: ScoreColumns | None = table.layout

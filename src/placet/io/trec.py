@@ -30,6 +30,16 @@ def read_trec_run(source: Source, *, on_error: OnError = "raise") -> Rankings:
 
     The rank column is ignored, as in ``trec_eval``, and equal scores tie.  A document may occur only once per topic and
     run.
+
+    Returns
+    -------
+    Rankings
+        One list per topic and run.
+
+    >>> import io
+    >>> run = read_trec_run(io.StringIO("1 Q0 doc7 1 9.5 bm25\\n1 Q0 doc9 2 3.1 bm25\\n"))
+    >>> run.orders(), run.instances, run.agents
+    ([['doc7', 'doc9']], ('1',), ('bm25',))
     """
     problems = Problems(name_of(source), on_error)
     rows: list[tuple[str, str, str, float]] = []
@@ -154,6 +164,16 @@ def read_qrels(source: Source, *, subtopics: Literal["auto"] | bool = "auto", on
 
     The second column is a subtopic (diversity judgments) or an unused iteration; ``"auto"`` treats it as a subtopic
     unless it is ``0`` or ``Q0`` on every line.  A document may be judged only once per topic (and subtopic).
+
+    Returns
+    -------
+    Qrels
+        Grades by topic and document.
+
+    >>> import io
+    >>> judged = read_qrels(io.StringIO("1 0 doc7 2\\n1 0 doc9 0\\n"))
+    >>> judged.grade
+    array([2., 0.])
     """
     problems = Problems(name_of(source), on_error)
     rows = []

@@ -93,6 +93,11 @@ class Metric:
 def metric(spec: str | Metric) -> Metric:
     """Parse a specification: a name in ``METRICS`` or ``ALIASES``, then ``@k``, then parameters in parentheses.
 
+    Returns
+    -------
+    Metric
+        Called as ``metric(scores, grades, offsets)``.
+
     >>> metric("NDCG@10")
     ndcg@10
     >>> metric("map(threshold=2)")
@@ -139,6 +144,11 @@ def evaluate(
     """Evaluate one metric or several on the same scores, sorted once: specification -> one value per list.
 
     ``judged`` (rows, subtopics): judgments that ``alpha_ndcg`` and ``err_ia`` use instead of grades.
+
+    Returns
+    -------
+    dict
+        The specification of each metric -> its values, one per list; NaN where it is not defined.
 
     >>> evaluate(["ndcg@1", "map"], [2.0, 1.0], [0, 1], [0, 2])
     {'ndcg@1': array([0.]), 'average_precision': array([0.5])}

@@ -63,6 +63,11 @@ def compare(
     else ``n_boot`` random ones plus the observed one.  Lists for which either value is NaN are skipped and counted.
     O(n_boot lists).
 
+    Returns
+    -------
+    PairedDifference
+        The mean difference with its interval and p-value.
+
     >>> compare([0.9, 0.8, 0.7], [0.6, 0.7, 0.5]).p_value  # 2 of 8 sign patterns are as far from 0
     0.25
     """

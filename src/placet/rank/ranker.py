@@ -499,5 +499,17 @@ def largest_first(names: Sequence[Any], parts: ScoreColumn) -> list[tuple[Any, f
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load any saved ranker, which predicts as it did when saved.  Nothing is unpickled."""
+    """Load any saved ranker, which predicts as it did when saved.  Nothing is unpickled.
+
+    Returns
+    -------
+    Ranker
+        Of the class that was saved.
+
+    >>> import tempfile, placet
+    >>> file = tempfile.mkdtemp() + "/model.placet"
+    >>> placet.LinearRanker(l2=0.1).fit(placet.simulate.queries(20, 5, 3)).save(file)
+    >>> load(file)
+    LinearRanker(l2=0.1)
+    """
     return model_files.load(path, RANKERS)

@@ -108,7 +108,16 @@ def consensus_page(
 def write_consensus_page(
     path: str | os.PathLike[str], consensus: Consensus | ConsensusSet, data: ReportedData, **options: Any
 ) -> None:
-    """Write the page; the file appears under its name only when it is complete."""
+    """Write the page; the file appears under its name only when it is complete.
+
+    >>> import tempfile, pathlib
+    >>> import placet
+    >>> votes = placet.simulate.battles([1.0, 0.0, -1.0], 60, items=["ant", "bee", "cat"], random_state=0)
+    >>> page = pathlib.Path(tempfile.mkdtemp()) / "page.html"
+    >>> write_consensus_page(page, placet.consensus(votes), votes, title="Three animals")
+    >>> "<h1>Three animals</h1>" in page.read_text()
+    True
+    """
     write_page(path, consensus_page(consensus, data, **options))
 
 

@@ -10,7 +10,7 @@ from placet.aggregate.asking.goal_evidence import GoalEvidence
 from placet.aggregate.asking.head_to_head import HeadToHead
 from placet.aggregate.asking.pair_evidence import log_evidence
 from placet.aggregate.asking.pairs_to_ask import Chance, batch
-from placet.aggregate.goal_verdict import Goal
+from placet.aggregate.goal_verdict import Goal, ask_question
 from placet.data.arrays import Floats, Ints
 
 PRIOR = 2.0
@@ -116,7 +116,7 @@ def uniformly(poll: SimulatedPoll, n: int) -> list[tuple[int, int]]:
 
 def votes_needed(
     theta: Sequence[float] | Floats,
-    goal: Goal,
+    goal: Goal | str,
     *,
     rule: Rule = by_plan,
     tie: float = -np.inf,
@@ -125,8 +125,19 @@ def votes_needed(
     n: int = 5,
     random_state: int = 0,
 ) -> Floats:
-    """(runs,): the votes after which simulated polls reached the goal; infinite where they did not by ``most``."""
+    """The votes after which simulated polls about items of scores ``theta`` reach a goal, such as "best" or "top:3".
+
+    Returns
+    -------
+    array (runs,)
+        Infinite where a poll did not reach it by ``most`` votes.
+
+    >>> votes_needed([2.0, 0.0], "best", runs=3)
+    array([10., 13., 22.])
+    """
     found = []
+    if isinstance(goal, str):
+        goal = ask_question({k: k for k in range(len(theta))}, goal, None, None, 0.95, 0.0)
     for rng in np.random.default_rng(random_state).spawn(runs):
         order = rng.permutation(len(theta))  # the numbers of the items tell nothing
         poll = SimulatedPoll(np.asarray(theta, np.float64)[order], goal, rng, tie)

@@ -60,7 +60,19 @@ def is_board(path: str | os.PathLike[str]) -> bool:
 
 
 def read_board(path: str | os.PathLike[str]) -> Board:
-    """Read a board written by ``placet aggregate --out board.json`` or `write_board`."""
+    """Read a board written by ``placet aggregate --out board.json`` or `write_board`.
+
+    Returns
+    -------
+    Board
+        The ``consensus``, the ``method`` and its ``params``.
+
+    >>> import tempfile, placet
+    >>> file = tempfile.mkdtemp() + "/board.json"
+    >>> write_board(file, placet.consensus(placet.Rankings.from_orders([["a", "b"]]), "borda"))
+    >>> read_board(file).consensus.ranking
+    ['a', 'b']
+    """
     name = os.fspath(path)
     try:
         with open(path, encoding="utf-8") as file:

@@ -102,6 +102,11 @@ class Difference:
 def difference(a: Consensus, b: Consensus, level: float = 0.95) -> Difference:
     """Compare board ``b`` with board ``a``: changes of scores (or of ranks) and their significance.
 
+    Returns
+    -------
+    Difference
+        A row per item of both boards, and the pairs that changed places.
+
     >>> old = Consensus(("x", "y", "z"), [1.0, 0.0, -1.0], method="m", stderr=[0.1, 0.1, 0.1])
     >>> new = Consensus(("x", "y", "z"), [0.0, 1.0, -1.0], method="m", stderr=[0.1, 0.1, 0.1])
     >>> difference(old, new)

@@ -137,7 +137,7 @@ FormatName = Annotated[
         rich_help_panel=READ,
     ),
 ]
-MethodName = Annotated[
+MethodText = Annotated[
     str,
     typer.Option(
         "--method",

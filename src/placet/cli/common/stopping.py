@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Timer
@@ -50,7 +51,9 @@ def stopping() -> Iterator[list[int]]:
         yield came
         return
     end, start = os.pipe()
-    watcher = os.fork()
+    with warnings.catch_warnings():  # from Python 3.12 on, of threads beside a fork: this child only reads a pipe
+        warnings.simplefilter("ignore", DeprecationWarning)
+        watcher = os.fork()
     if watcher == 0:
         os.close(start)
         _watch(end, os.getppid())

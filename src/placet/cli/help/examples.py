@@ -75,7 +75,7 @@ EXAMPLES = {
     "track": """
         placet simulate ranked-signals --out example  # a folder of tables to try it with
         placet track example/arrivals.csv --beacons example/beacons.csv --start 2,2 --sigma 0.02 --diffusion 0.001
-        placet track arrivals.csv --beacons beacons.csv --start -57.5,-105 --plot track.png""",
+        placet track arrivals.csv --beacons beacons.csv --start 57.5,105 --plot track.png""",
     "demo": """
         placet demo  # simulated votes, ballots and search results, and pages
         placet demo --out folder

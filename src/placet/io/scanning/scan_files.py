@@ -47,6 +47,11 @@ def scan(
     that names it; a file in which its rows are not adjacent becomes one part.  A first pass (done by ``engine``)
     collects the names of all items.  A file that changes afterwards is a ``DataError`` that names it.
 
+    Returns
+    -------
+    Parts
+        What `placet.consensus` and rankers take in place of the data.
+
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> for k in range(2):

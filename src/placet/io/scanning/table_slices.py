@@ -52,6 +52,11 @@ def read_slices(
     `placet.consensus` accepts such a mapping and returns one board per slice.  Rows without a value form the slice
     "(none)".
 
+    Returns
+    -------
+    dict
+        The value of the column -> the data in its rows.
+
     >>> votes = {"a": ["x", "y"], "b": ["y", "x"], "winner": ["a", "a"], "language": ["en", "fr"]}
     >>> read_slices(votes, by="language")
     {'en': Comparisons(1 pairs, 2 items, 1 votes), 'fr': Comparisons(1 pairs, 2 items, 1 votes)}

@@ -82,6 +82,15 @@ def read_letor(
 
     ``relations``: files of "similarity", "links" and "sitemap" as in LETOR 3.0 (see ``placet.io.sparse.relations`` for
     their lines); rows are named by ``#docid = name``.  They become ``Queries.relations``.
+
+    Returns
+    -------
+    Queries
+        Rows with features, query by query.
+
+    >>> import io
+    >>> read_letor(io.StringIO("2 qid:1 1:0.5 2:3\\n0 qid:1 1:0.1 2:1\\n"))
+    Queries(1 queries, 2 rows, 2 features)
     """
     problems = Problems(name_of(source), on_error)
     layout: QueriesBy | None = layout_of(source)
@@ -330,6 +339,16 @@ def read_letor_agg(source: Source, *, max_engines: int = 4096, on_error: OnError
     """Read rank lists of engines and relevance grades from LETOR rank aggregation text; lower ranks are better.
 
     An engine that is missing from a line did not rank that document, as with NULL.
+
+    Returns
+    -------
+    LetorAgg
+        ``rankings`` has one list per query and engine; the grades stand beside it.
+
+    >>> import io
+    >>> lists = read_letor_agg(io.StringIO("1 qid:7 1:2 2:1 #docid = x\\n0 qid:7 1:1 2:NULL #docid = y\\n"))
+    >>> lists.rankings.orders()
+    [['7:y', '7:x'], ['7:x']]
     """
     problems = Problems(name_of(source), on_error)
     parsed, _ = _read(source, 1, max_engines, True, True, np.float64, dense=False, comments=True)

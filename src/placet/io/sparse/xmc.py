@@ -76,7 +76,18 @@ def looks_like_xmc(head: FileHead) -> str | None:
 
 @with_checked_options
 def read_xmc(source: Source, *, dtype: DTypeLike = np.float64, on_error: OnError = "raise") -> MultiLabel:
-    """Read points, features and labels from extreme classification text; the header's counts are checked."""
+    """Read points, features and labels from extreme classification text; the header's counts are checked.
+
+    Returns
+    -------
+    MultiLabel
+        The features ``X`` and the labels ``Y`` of each point.
+
+    >>> import io
+    >>> points = read_xmc(io.StringIO("2 3 2\\n0,1 0:0.5 2:1\\n1 1:2\\n"))
+    >>> points.X.shape, points.Y.toarray().tolist()
+    ((2, 3), [[1.0, 1.0], [0.0, 1.0]])
+    """
     name = name_of(source)
     problems = Problems(name, on_error)
     dtype = sparse_text.checked_dtype(dtype)
