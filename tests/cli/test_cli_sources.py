@@ -81,6 +81,22 @@ def test_an_existing_file_with_an_equals_sign_is_a_file(tmp_path):
     assert named_files([path]) == {}
 
 
+def test_controls_are_those_of_votes(files, placet_command):
+    """Each source has an effect of its own; a table has no votes to control."""
+    for name in ("human", "judge"):
+        lines = (files / f"{name}.csv").read_text().splitlines()
+        more = [f"{line},{k % 3 - 1}" for k, line in enumerate(lines[1:])]
+        (files / f"{name}.csv").write_text("\n".join([f"{lines[0]},length", *more]) + "\n")
+    named = [f"{name}={files / name}.csv" for name in ("human", "judge", "table")]
+    out, said = placet_command("aggregate", *named, "--target", "human", "--control", "length", "--json")
+    assert [row["name"] for row in json.loads(out)["controls"]] == ["human: length", "judge: length"]
+    assert "control judge: length: " in said
+    parts = placet_command("aggregate", *named[:2], "--target", "human", "--control", "length", "--parts")[1]
+    assert "control judge: length: " in parts
+    _, wrong = placet_command("aggregate", *named, "--target", "human", "--control", "size", code=2)
+    assert "column 'size' is not there" in wrong
+
+
 def test_tasks_of_a_table_are_sources(files, placet_command):
     table = str(files / "table.csv")
     out, said = placet_command("aggregate", table, "--tasks", "--target", "maths")

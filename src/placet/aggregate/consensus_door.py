@@ -13,7 +13,7 @@ import numpy as np
 from placet.aggregate.asking.counted_votes import with_votes
 from placet.aggregate.data_facts import data_kind, notes_of_data, refuse_design, support, unused_note
 from placet.aggregate.defaults import default_of
-from placet.aggregate.instances import split, without_empty_instances
+from placet.aggregate.instances import sources_by_instance, split, without_empty_instances
 from placet.aggregate.likelihood.prior import LEARN
 from placet.aggregate.method import Method
 from placet.aggregate.method_table import EVERY, METHODS, MethodName, method_name, method_of
@@ -247,8 +247,8 @@ def _of_slices(data: Mapping[Hashable, Any], method: Any, by: str, progress: Any
 
 def _of_sources(
     sources: Any, method: Any, bootstrap: int, random_state: int, progress: Progress | None, params: dict[str, Any]
-) -> Consensus:
-    """The joint fit of several sources; a source alone is answered as its data are without a name."""
+) -> Consensus | ConsensusSet:
+    """The joint fit of several sources, one for each instance; a source alone is answered as its data are."""
     if len(sources) == 1:
         (only,) = sources.values()
         alone = consensus(only, method, bootstrap=bootstrap, random_state=random_state, progress=progress, **params)
@@ -260,6 +260,13 @@ def _of_sources(
     if method not in (None, SOURCES.name):
         raise ValueError(f"sources are joined by a model of their own, not by {method!r}; leave the method out")
     SOURCES.check(params)
+    results: dict[Hashable, Consensus] = {}
+    for name, own in sources_by_instance(sources).items():
+        given = params if len(own) > 1 else {}
+        answer = consensus(own, bootstrap=bootstrap, random_state=random_state, **given)
+        results[name] = cast(Consensus, answer)
+    if results:
+        return ConsensusSet(results, method=SOURCES.name, params=params, set_notes=sources.notes)
     with algebra_threads(sources.n_items):
         found = with_bootstrap(sources, bootstrap, random_state, progress, **params)
     return with_sources(found, sources)

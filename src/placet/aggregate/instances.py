@@ -8,6 +8,7 @@ import numpy as np
 from placet.aggregate.places import tier_starts
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, rows_of
+from placet.data.sources import Sources
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,26 @@ def split(data: Rankings) -> Iterator[tuple[Hashable, Rankings]]:
                 weights=data.weights,
             ),
         )
+
+
+def sources_by_instance(sources: Sources) -> dict[Hashable, Sources]:
+    """The sources of every instance, matched by name; none if no ballots have instances."""
+    several = {name: isinstance(part, Rankings) and part.instance is not None for name, part in sources.items()}
+    if not any(several.values()):
+        return {}
+    if not all(several.values()):
+        has, lacks = (next(name for name, own in several.items() if own is which) for which in (True, False))
+        raise DataError(
+            f"source {has!r} has ballots of several instances, and source {lacks!r} does not say which it is about; "
+            "give both as ballots with instances, or join the sources of one instance at a time"
+        )
+    apart = {name: dict(split(without_empty_instances(part))) for name, part in sources.items()}
+    target, found = sources.target, {}
+    for instance in dict.fromkeys(name for own in apart.values() for name in own):
+        if target is not None and instance not in apart[target]:
+            raise DataError(f"instance {instance!r} has no ballot of the target {target!r}; leave it out")
+        found[instance] = Sources({name: own[instance] for name, own in apart.items() if instance in own}, target)
+    return found
 
 
 def _table(shape: tuple[int, int], cell: tuple[Ints, Ints], values: Floats) -> Floats:

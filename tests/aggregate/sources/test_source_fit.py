@@ -251,6 +251,33 @@ def test_a_biased_judge_helps_and_its_favorite_is_named(pair):
     assert small.sources_frame()["worth"][1] > 0
 
 
+def test_effects_of_controls_are_each_sources_own():
+    """Like those of each source alone, where that has many votes; a control moves the verdicts, not the items."""
+    rng = np.random.default_rng(2)
+    theta = np.linspace(1, -1, 6)
+
+    def controlled(scores, count, effect):
+        i = rng.integers(0, 6, count)
+        j = (i + rng.integers(1, 6, count)) % 6
+        z = 10 * rng.standard_normal(count) + 8.0 * (i - j)  # later items are longer
+        won = rng.random(count) < 1 / (1 + np.exp(scores[j] - scores[i] - effect * z))
+        outcome = np.where(rng.random(count) < 0.2, "tie", np.where(won, "a", "b")).tolist()
+        names = [NAMES[k] for k in i], [NAMES[k] for k in j]
+        return Comparisons.from_battles(*names, outcome, items=NAMES, control={"length": z})
+
+    human, judge = controlled(theta, 1500, 0.02), controlled(1.3 * theta, 6000, 0.1)
+    found = consensus(Sources({"human": human, "plain": drawn(theta, 300, rng), "judge": judge}, "human"))
+    assert found.ranking == NAMES
+    assert found.effects.names == ("human: length", "judge: length")
+    for name, votes in (("human", human), ("judge", judge)):
+        effect, error = found.effects.of(f"{name}: length")
+        alone, alone_error = consensus(votes).effects.of("length")
+        assert effect == pytest.approx(alone, abs=0.6 * alone_error)
+        assert 0.6 * alone_error < error < 1.1 * alone_error
+    assert found.effects.of("judge: length")[0] == pytest.approx(0.1, abs=0.02)
+    assert any(note.startswith("control judge: length: 0.") for note in found.notes)
+
+
 def test_a_useless_judge_adds_nothing_and_it_is_said():
     rng = np.random.default_rng(4)
     theta = np.linspace(1.5, -1.5, 6)
@@ -352,6 +379,35 @@ def test_ballots_and_tables_join_votes(pair):
     parts = consensus(Sources({"human": placet.Parts.of([human]), "lists": placet.Parts.of([orders])}, "human"))
     whole = consensus(Sources({"human": human, "lists": orders}, "human"))
     assert parts.scores == pytest.approx(whole.scores, abs=1e-9)
+
+
+def test_instances_are_joined_one_by_one(pair):
+    rng = np.random.default_rng(5)
+
+    def lists(count, width, instances):
+        theta = {"cats": np.array([1.0, 0.0, -1.0, -2.0]), "dogs": np.array([-1.0, 1.0, 2.0, 0.0])}
+        orders, names = [], []
+        for name in instances:
+            for _ in range(count):
+                seen = theta[name] + width * rng.standard_normal(4) + rng.gumbel(size=4)
+                orders.append([f"{name} {k}" for k in np.argsort(-seen)])
+                names.append(name)
+        return Rankings.from_orders(orders, instance=names)
+
+    people, judge = lists(20, 0.0, ["cats", "dogs"]), lists(60, 0.3, ["cats", "dogs"])
+    found = consensus(Sources({"people": people, "judge": judge}, "people"))
+    assert list(found) == ["cats", "dogs"]
+    one = {name: Rankings.from_orders(list(own.orders())) for name, own in people.by_instance()}
+    other = {name: Rankings.from_orders(list(own.orders())) for name, own in judge.by_instance()}
+    for name in found:
+        alone = consensus(Sources({"people": one[name], "judge": other[name]}, "people"))
+        by_name = dict(zip(alone.items, alone.scores))
+        assert [by_name[item] for item in found[name].items] == pytest.approx(found[name].scores.tolist(), abs=1e-3)
+        assert found[name].sources_frame()["source"].to_list() == ["people", "judge"]
+    with pytest.raises(DataError, match="source 'human' does not say which"):
+        consensus(Sources({"judge": judge, "human": drawn(np.zeros(2), 4, rng, names=["cats 1", "dogs 1"])}))
+    with pytest.raises(DataError, match="instance 'dogs' has no ballot of the target 'people'"):
+        consensus(Sources({"people": lists(3, 0.0, ["cats"]), "judge": judge}, "people"))
 
 
 def test_items_of_one_source_only_are_ranked_and_said(pair):

@@ -25,7 +25,7 @@ def around_mean(joint: JointPosterior, x: Floats, z: Floats, evidence: SourceEvi
     """The evidence around the mode x, at z = (log w, log a, log v), expanded about the mean.  O(n^3) a source."""
     widths, x = Widths.of(z), x.copy()
     for left in reversed(range(MOST_ROUNDS)):
-        covariances = _covariances(evidence, widths, z)
+        covariances = score_covariances(evidence, widths, evidence.at(z).covariance)
         bent = _with_skew(evidence, joint, x, covariances)
         new = _means(bent, widths, z)
         moved = [_bounded(m - x[at], C) for m, at, C in zip(new, _places(joint), covariances)]
@@ -51,9 +51,8 @@ def _bounded(move: Floats, C: Floats) -> Floats:
     return np.clip(move, -LONGEST * _error(C), LONGEST * _error(C))
 
 
-def _covariances(evidence: SourceEvidence, widths: Widths, z: Floats) -> list[Floats]:
-    """Covariances of theta (n, n) and of the own scores of every other source (m, m)."""
-    theta = evidence.at(z).covariance
+def score_covariances(evidence: SourceEvidence, widths: Widths, theta: Floats) -> list[Floats]:
+    """Covariances of theta (n, n), as given, and of the own scores of every other source (m, m)."""
     found = [theta]
     for k, one in enumerate(evidence.sources):
         V, den = one.vectors, 1 + one.values * widths.v[k] ** 2

@@ -9,11 +9,13 @@ from scipy.sparse.csgraph import connected_components
 from placet.aggregate.data_facts import support, with_votes_counted
 from placet.aggregate.likelihood.information import SCORE_TOLERANCE, with_mean_zero
 from placet.aggregate.method_table import SOURCES
+from placet.aggregate.result.learned.control_effects import Controls
 from placet.aggregate.result.learned.source_parameters import SourceParameters
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.sources.item_response import Response
 from placet.aggregate.sources.joint_mode import Widths, add_square
 from placet.aggregate.sources.paired_votes import PairedRows, PairedVotes, paired_rows
+from placet.aggregate.sources.posterior_mean import score_covariances
 from placet.aggregate.sources.source_fit import SourceFit, fit_sources
 from placet.aggregate.sources.source_likelihood import VoteLikelihood, likelihood_of
 from placet.aggregate.sources.width_evidence import deviations, worth
@@ -62,7 +64,7 @@ def consensus_of_sources(
     level = 1.0 if target is not None else float(np.exp(found.z[1 : 1 + len(others)].mean()))
     learned = parameters_of(sources, found, others, level)
     covariance = with_mean_zero(level**2 * found.covariance, n)
-    win = None
+    win, effects = None, effects_of(own, found, sources.target, others)
     if isinstance(target, VoteLikelihood):
         win = partial(win_probability, family=target.counts.model, tie=target.tie(found.joint.of_target(found.x)))
     return Consensus(
@@ -73,7 +75,14 @@ def consensus_of_sources(
         covariance=covariance,
         win=win,
         fit=found.fit,
-        notes=(*sources.notes, *_notes(sources, found), *learned.notes(), *_pairing_notes(sources, rows, found)),
+        notes=(
+            *sources.notes,
+            *_notes(sources, found),
+            *learned.notes(),
+            *_pairing_notes(sources, rows, found),
+            *(effects.notes() if effects is not None else ()),
+        ),
+        effects=effects,
         tolerance=SCORE_TOLERANCE,
         support=_support(sources, data),
         prior=level * found.widths.w,
@@ -136,6 +145,36 @@ def _row(found: SourceFit, k: int, w: float, a: float, v: float, level: float, a
     direction = slope * np.array([1.0, 1.0, -1.0])
     agreement_error = float(np.sqrt(max(direction @ own @ direction, 0.0)))
     return (a / level, a / level * a_error, level * width, level * width_error, agreement, agreement_error)
+
+
+def effects_of(own: dict[Any, Any], found: SourceFit, target: Any, others: list[Any]) -> Controls | None:
+    """The effects of controls, each source's own, as `source: control`; None if no votes have any.
+
+    What the scores leave open is part of the errors: with B the Hessian of what stands beside the scores and T that of
+    both, the covariance is B^-1 + B^-1 T C T' B^-1.  For other sources than the target C is that at the learned
+    scales: what these leave open about theta does not move a source's own scores.
+    """
+    covariances = score_covariances(found.evidence, found.widths, found.evidence.at(found.z).covariance)
+    names: list[str] = []
+    columns: list[tuple[Any, ...]] = []
+    for name, one in own.items():
+        if not isinstance(one, VoteLikelihood) or not one.counts.control.shape[1]:
+            continue
+        m, first = len(one.index), len(one.index) + int(one.counts.tie)
+        if name == target:
+            x, C = found.joint.of_target(found.x), found.covariance[np.ix_(one.index, one.index)]
+        else:
+            x, C = found.joint.own(found.x, others.index(name)), covariances[1 + others.index(name)]
+        H = one.derivatives(x)[1]
+        beside = np.linalg.inv(H[m:, m:])
+        tied = beside @ H[m:, :m]
+        error = np.sqrt(np.diag(beside + tied @ C @ tied.T))[first - m :]
+        names += [f"{name}: {control}" for control in one.votes.controls or ()]
+        columns.append((x[first:], error, one.counts.unit, one.counts.control.any(axis=0)))
+    if not names:
+        return None
+    effect, error, unit, varies = (np.concatenate(column) for column in zip(*columns))
+    return Controls.in_units(tuple(names), effect, error, unit, varies)
 
 
 def _support(sources: Sources, data: dict[Any, Any]) -> Floats:

@@ -108,10 +108,7 @@ def read_sources(
     if tasks and not named:
         named = {files[0].name: list(files)}
     if named:
-        parts: dict[Any, Any] = {
-            name: io.to_aggregate(io.read_files(own, format or None, **options), str(own[0]))
-            for name, own in named.items()
-        }
+        parts: dict[Any, Any] = {name: _read_source(own, format, options) for name, own in named.items()}
         for name, own in named.items():
             if pair and isinstance(parts[name], Comparisons):  # only votes have ids, and only they take this option
                 parts[name] = io.read_files(own, format or None, **options | {"agent": pair})
@@ -126,6 +123,21 @@ def read_sources(
     for note in found.notes:
         say(note)
     return found
+
+
+def _read_source(own: list[Path], format: str, options: dict[str, Any]) -> Any:
+    """The data of one source; score tables, which have no votes to control, are read without controls."""
+    from placet import io
+    from placet.data import DataError, Scores
+
+    try:
+        return io.to_aggregate(io.read_files(own, format or None, **options), str(own[0]))
+    except DataError:
+        rest = {name: value for name, value in options.items() if name != "control"}
+        table = io.read_files(own, format or None, **rest) if len(rest) < len(options) else None
+        if not isinstance(table, Scores):
+            raise
+        return table
 
 
 def sources_in_parts(named: dict[str, list[Path]], target: str, format: str, options: dict[str, Any], dask: str) -> Any:
