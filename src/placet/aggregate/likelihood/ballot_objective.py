@@ -42,6 +42,9 @@ STEP_ACCURACY = 1e-4
 """Relative residual of Newton steps: a step of sqrt(tol) then has an error of about tol."""
 
 PRODUCT_TOLERANCE = 1e-6
+ROUGH_TOLERANCE, ROUGH_SCORES = 1e-8, 1e-3
+"""Tolerance of the fits by which the prior's width is learned, and how exact their scores must be."""
+
 MOST_POLISHED = 64
 """Maximum items whose scores are checked, and finished, by steps with a dense Hessian (`_polished`)."""
 
@@ -313,10 +316,13 @@ def _polished(b: Ballots, found: optim.Fit, max_iter: int, tol: float) -> optim.
     """The fit, finished by steps with the dense Hessian where so small a gradient still leaves the scores open.
 
     The gradient is that of a unit of weight: beside vast weights it is small wherever the ballots of small ones, or the
-    prior, would pull the scores.  Where it is small beside the prior's precision too, no score is far off.
+    prior, would pull the scores.  Where it is small beside the prior's precision too, no score is far off: the Hessian
+    is at least that precision.
     """
-    gradient = float(np.abs(b.value(found.x)[1]).max(initial=0.0))
-    if not found.converged or not 1 < b.n <= MOST_POLISHED or gradient <= PRODUCT_TOLERANCE * b.precision:
+    if not found.converged or not 1 < b.n <= MOST_POLISHED:
+        return found
+    exact = ROUGH_SCORES if tol >= ROUGH_TOLERANCE else PRODUCT_TOLERANCE
+    if float(np.abs(b.value(found.x)[1]).max(initial=0.0)) <= exact * b.precision:
         return found
     if not (b.precision > 0 or (LOSSES[b.loss].convex and b.n == b.n_items)):  # scores or effects may rise for ever
         return found

@@ -7,7 +7,14 @@ import numpy as np
 
 from placet import optim
 from placet.aggregate.likelihood import information
-from placet.aggregate.likelihood.ballot_objective import STEP_ACCURACY, Ballots, Map, fit_ballots, minimize
+from placet.aggregate.likelihood.ballot_objective import (
+    ROUGH_TOLERANCE,
+    STEP_ACCURACY,
+    Ballots,
+    Map,
+    fit_ballots,
+    minimize,
+)
 from placet.aggregate.likelihood.existence import compare_items
 from placet.aggregate.likelihood.prior import (
     DRAWN_ACCURACY,
@@ -20,9 +27,6 @@ from placet.aggregate.likelihood.prior import (
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data.arrays import Floats
 from placet.losses import LOSSES
-
-ROUGH_TOLERANCE = 1e-8
-"""Tolerance of the fits used to learn the prior's width."""
 
 MOST_INVERTED, MOST_COLUMNS = 1024, 24
 """Maximum unknowns for exact traces, with a closed Hessian and with one computed by columns."""
