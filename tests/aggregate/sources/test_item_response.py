@@ -5,6 +5,8 @@ import pytest
 
 import placet
 from placet import DataError, Scores, consensus
+from placet.aggregate.sources.item_response import TableLikelihood
+from placet.aggregate.sources.source_fit import fit_sources
 from placet.simulate import benchmark_table
 
 
@@ -91,3 +93,11 @@ def test_errors():
         found.predict(0, "x")
     with pytest.raises(ValueError, match="knows no tasks"):
         consensus(placet.Rankings.from_orders([["a", "b"]]), "borda").predict("a", 0)
+
+
+def test_dispersions_that_overshoot_are_damped():
+    """Solved by all, by all but one, and by the best: without damping two sets of dispersions follow each other."""
+    solved = [[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 0], [1, 0, 1, 0]]
+    table = Scores.from_table(np.array(solved, float), items=list("abcde"), tasks=list("uvwx"))
+    fit = fit_sources(None, [TableLikelihood.of(table, np.arange(5))], 5).fit
+    assert (fit.message, fit.converged) == ("converged", True)

@@ -62,6 +62,7 @@ class TableLikelihood:
         self.size, self.held = self.n + 2 * self.n_tasks, self.n_tasks
         self.precision = FIRST_PRECISION
         self.dispersion = np.full(self.n_tasks, FIRST_DISPERSION if self.n_tasks > 1 else ALONE)
+        self.step, self.damping = np.zeros(self.n_tasks), 1.0
 
     @classmethod
     def of(cls, scores: Scores, index: Ints, response: str = "auto") -> "TableLikelihood":
@@ -202,6 +203,9 @@ class TableLikelihood:
         total, left = np.bincount(self.task, excess, self.n_tasks), np.bincount(self.task, 1 - leverage, self.n_tasks)
         common = max(float(total.sum() / left.sum()), 1e-4)
         new = np.maximum((SHARED * common + total) / (SHARED + left), 0.1 * common)
-        change = float(np.abs(np.log(new / self.dispersion)).max())
-        self.dispersion = new
-        return change
+        step = np.log(new / self.dispersion)
+        if self.step @ step < 0:  # the fits overshoot, and might go back and forth for ever
+            self.damping *= 0.5
+        self.dispersion = self.dispersion * np.exp(self.damping * step)
+        self.step = step
+        return float(np.abs(step).max())
