@@ -485,3 +485,40 @@ def test_results_come_after_voting_and_a_ballot_that_stands_is_said_to(desktop, 
     desktop.goto(link)
     expect(desktop.locator(".done")).to_contain_text("You have voted")
     assert desktop.get_by_role("button", name="Send").count() == 0
+
+
+def test_a_poll_shows_how_far_its_goal_is_and_closes_by_itself(desktop, chromium):
+    desktop.goto(f"{desktop.host}/polls")
+    desktop.get_by_label("Question").fill("Best?")
+    desktop.get_by_label("Items, one in each line").fill("Good\nBad")
+    desktop.get_by_label("A second answer").select_option("allow")
+    desktop.get_by_label("Stop when").select_option("best")
+    desktop.get_by_label("close the poll then").check()
+    desktop.get_by_role("button", name="Make the poll").click()
+    desktop.wait_for_url(re.compile(r"/polls/[0-9a-f]{16}$"))
+    link = desktop.locator("#link pre").inner_text()
+    voter = chromium.new_context().new_page()
+    voter.goto(link)
+    headers = {"x-csrf": voter.locator("meta[name=csrf]").get_attribute("content")}
+
+    def vote(number):
+        body = {"nonce": f"vote-number-{number:04d}", "first": 0, "second": 1, "answer": "a"}
+        return voter.request.post(f"{link}/vote", data=body, headers=headers).status
+
+    assert [vote(k) for k in range(4)] == [201] * 4
+    bar = desktop.locator("#to-goal")
+    expect(bar).to_have_attribute("value", "4")
+    expect(desktop.get_by_label(re.compile(r"About \d+ more votes to the goal."))).to_be_visible()
+    assert int(bar.get_attribute("max")) > 6
+    shoot(desktop, "poll-goal")
+    check_axe(desktop)
+    later = [vote(k) for k in range(4, 20)]
+    taken = later.index(409)
+    assert later == [201] * taken + [409] * (16 - taken)
+    expect(desktop.locator("#live")).to_contain_text("The goal is reached: the votes are enough.")
+    expect(desktop.locator("#live")).to_contain_text(f"{4 + taken} answers from 1 voter. The poll is closed.")
+    expect(bar).to_have_count(0)
+    expect(desktop.get_by_role("button", name="Open it again")).to_be_visible()
+    voter.goto(link)
+    expect(voter.locator(".done")).to_contain_text("closed")
+    voter.context.close()

@@ -3,8 +3,8 @@ import { api, el, fill, rounded, short, wide } from "./core.js";
 
 const EVERY = 1500;
 
-/** Keep the results of a poll up to date in an element; its owner also sees how far it is from its goal. */
-export function follow(node, url, { owner = false } = {}) {
+/** Keep the results of a poll up to date in an element; its owner also sees how far it is from its goal, and that it has closed. */
+export function follow(node, url, { owner = false, told = () => {} } = {}) {
   let shown = "";
   let result = null;
   const again = async () => {
@@ -13,6 +13,7 @@ export function follow(node, url, { owner = false } = {}) {
       result = about.result ??= about.of ? result : null;
       const key = JSON.stringify([about.votes, about.open, about.result?.of]);
       if (key !== shown) draw(node, about, owner);
+      if (key !== shown) told(about);
       shown = key;
     } catch (error) {
       fill(node, el("p", { class: "soft" }, error.message));

@@ -24,4 +24,4 @@ document.getElementById("dataset").addEventListener("click", async () => {
 const link = document.getElementById("link");
 fill(link, copyable("Link for voters", link.dataset.link));
 show();
-follow(document.getElementById("live"), root.dataset.results, { owner: true });
+follow(document.getElementById("live"), root.dataset.results, { owner: true, told: (about) => { open = Boolean(about.open); show(); } }); // it may close by itself
