@@ -2,15 +2,21 @@
 
 import inspect
 import re
+import sys
 from collections.abc import Iterable
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from shared_parameters import shared_text
 
 _CODE = re.compile(r"(``.+?``|`[^`]+`)")
 _SECTIONS = re.compile(r"^(Parameters|Attributes|Examples|Returns|Raises|Notes)\n-{3,}$", re.MULTILINE)
 _PARAMETER = re.compile(r"^(\*{0,2}\w+(?:, \w+)*) : ?(.*)$")
+_NAMES = re.compile(r"^(\*{0,2}\w+(?:, \w+)*)$")
+WRAPPED = 80
+"""A line of at least this length that is followed by an indented one is text that was wrapped."""
+
 _LONG = [
     (inspect.formatannotation(NDArray[np.float64]), "array"),
     (inspect.formatannotation(NDArray[np.int64]), "array of int"),
@@ -61,23 +67,57 @@ def sections(doc: str) -> dict[str, str]:
     return found
 
 
-def described_parameters(text: str) -> tuple[dict[str, str], str]:
-    """What a section "Parameters" says of each, and the text that follows it at the margin."""
+class Told(NamedTuple):
+    """What a docstring says of a parameter: the type in words, if it gives one, and the text."""
+
+    type: str = ""
+    text: str = ""
+
+
+def described_parameters(text: str) -> tuple[dict[str, Told], str]:
+    """What a section "Parameters" says of each, and the text that follows it at the margin.
+
+    A short first line above an indented text is a type; a text that begins in the first line fills it.
+    """
     found: dict[str, list[str]] = {}
     rest: list[str] = []
     names: list[str] = []
-    for line in text.strip("\n").split("\n"):
-        start = _PARAMETER.match(line)
+    lines = text.strip("\n").split("\n")
+    for line, below in zip(lines, [*lines[1:], ""]):
+        start = _PARAMETER.match(line) or (_NAMES.match(line) if below.startswith(" ") else None)
         if start and not rest:
             names = [name.lstrip("*") for name in start[1].split(", ")]
+            first = start[2] if start.lastindex == 2 else ""
+            typed = below.startswith(" ") and len(line) < WRAPPED
             for name in names:
-                found[name] = [start[2]]
+                found[name] = [first if typed else "", "" if typed else first]
         elif (line.startswith(" ") or not line) and not rest:
             for name in names:
                 found[name].append(line.strip())
         else:
             rest.append(line)
-    return {name: " ".join(" ".join(lines).split()) for name, lines in found.items()}, "\n".join(rest)
+    told = {name: Told(kind, " ".join(" ".join(words).split())) for name, (kind, *words) in found.items()}
+    return told, "\n".join(rest)
+
+
+def told_of(thing: Any) -> tuple[dict[str, Told], str]:
+    """What is said of the parameters of a function or class, wherever it is said, and the text after the section.
+
+    In its section "Parameters"; in that of another, if it says "Parameters as in `Other`"; in a sentence of its prose
+    that names the parameter as code; or, for what many have in common, in `shared_parameters`.
+    """
+    doc = inspect.getdoc(thing) or ""
+    parts = sections(doc)
+    told, rest = described_parameters(parts.get("Parameters", ""))
+    as_in = re.search(r"Parameters(?: and scores)?\s+as\s+in\s+`(\w+)`", parts[""])
+    other = getattr(sys.modules.get(getattr(thing, "__module__", "")), as_in[1], None) if as_in else None
+    if other is not None and other is not thing:
+        told = told_of(other)[0] | told
+    said = [" ".join(p.split()) for p in re.split(r"\n\s*\n", parts[""] + "\n\n" + rest) if ">>>" not in p]
+    for sentence in (one for paragraph in said for one in re.split(r"(?<=[.;]) +(?=[A-Z`])", paragraph)):
+        for name in re.findall(r"``(\w+)(?:=[^`]*)?``", sentence):
+            told.setdefault(name, Told("", sentence))
+    return told, rest
 
 
 def prose(text: str) -> list[str]:
@@ -94,15 +134,19 @@ def prose(text: str) -> list[str]:
 def entry(thing: Any, skip: Iterable[str] = ()) -> list[str]:
     """Markdown of a function or class: what it is, its parameters with types and defaults, and examples."""
     parts = sections(inspect.getdoc(thing) or "")
-    told, rest = described_parameters(parts.get("Parameters", ""))
+    told, rest = told_of(thing)
     lines = prose(parts[""])
     items = parameters(thing, told, skip)
     if items:
         lines += ["Parameters:", "", *items, ""]
-    return lines + prose(rest) + prose(parts.get("Notes", "")) + prose(parts.get("Examples", ""))
+    returned, _, examples = parts.get("Returns", "").strip("\n").partition("\n\n")
+    if returned:
+        kind, _, words = returned.partition("\n")
+        lines += [f"Returns: *{escaped(kind)}*." + (f" {escaped(' '.join(words.split()))}" if words else ""), ""]
+    return lines + prose(rest) + prose(parts.get("Notes", "")) + prose(examples) + prose(parts.get("Examples", ""))
 
 
-def parameters(thing: Any, told: dict[str, str], skip: Iterable[str] = ()) -> list[str]:
+def parameters(thing: Any, told: dict[str, Told], skip: Iterable[str] = ()) -> list[str]:
     """A line for each parameter: its name, type and default, and what is said of it."""
     try:
         signature = inspect.signature(thing)
@@ -112,20 +156,14 @@ def parameters(thing: Any, told: dict[str, str], skip: Iterable[str] = ()) -> li
     for name, parameter in signature.parameters.items():
         if name in ("self", *skip):
             continue
-        kind = type_text(parameter.annotation)
+        said = told.get(name, Told("", shared_text(thing, name)))
+        kind = escaped(said.type) if said.type else f"`{hint}`" if (hint := type_text(parameter.annotation)) else ""
         default = "" if parameter.default is parameter.empty else f"default `{_default(parameter.default)}`"
-        brackets = ", ".join(part for part in (f"`{kind}`" if kind else "", default) if part)
-        words = escaped(told.get(name, ""))
-        lines.append(
-            f"- **{escaped(name)}**" + (f" ({brackets})" if brackets else "") + (f": {words}" if words else "")
-        )
+        brackets = ", ".join(part for part in (kind, default) if part)
+        text = f": {escaped(said.text)}" if said.text else ""
+        lines.append(f"- **{escaped(name)}**" + (f" ({brackets})" if brackets else "") + text)
     return lines
 
 
 def _default(value: Any) -> str:
     return getattr(value, "__name__", None) or repr(value)
-
-
-def first_sentence(thing: Any) -> str:
-    """The first paragraph of a docstring."""
-    return escaped(" ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split()))

@@ -1,4 +1,4 @@
-"""The directives ``reference``, ``tables`` and ``extras``: the library's own tables as pages of the docs."""
+"""The directives ``reference`` and ``extras``: the library's own tables as pages of the docs."""
 
 import inspect
 import re
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from docstrings import entry, escaped, first_sentence, type_text
+from docstrings import entry, escaped, type_text
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
@@ -247,47 +247,9 @@ EXTRAS = {
 """Extras for users, and what each is for; others are for those who work on Placet."""
 
 
-class Tables(SphinxDirective):
-    """Replaced by one section with a table for each of the library's tables, with links to the reference."""
-
-    def run(self) -> list[nodes.Node]:
-        lines = []
-        for title, kind, head, body in overview():
-            lines += [f"## {title}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-            lines += [f"| {{ref}}`{row[0]} <{label(kind, row[0])}>` | " + " | ".join(row[1:]) + " |" for row in body]
-            lines.append("")
-        return parsed(self, lines)
-
-
 def label(kind: str, name: str) -> str:
     """What the section of an entry is linked by."""
     return f"{kind}-{name}".replace(" ", "-").replace("_", "-").lower()
-
-
-def overview() -> Iterator[tuple[str, str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """(title, kind, head, rows) of every table."""
-    from placet.io.formats import FORMATS
-    from placet.losses import LOSSES
-    from placet.metrics import METRICS
-    from placet.rank import RANKERS
-
-    second = {(): "none", ("curvature",): "curvature", ("curvature", "hvp"): "curvature, products"}
-    for title, own, kind in (
-        ("Models", "models", "model"),
-        ("Rules", "rules", "rule"),
-        ("Methods of score tables", "score_methods", "score method"),
-    ):
-        rows = [(name, first_sentence(m.source), escaped(m.reference)) for name, m in _methods(kind)]
-        yield title, own, ("name", "what", "source"), rows
-    rows = [
-        (name, first_sentence(loss.plan), loss.law or "", second[loss.gives], escaped(loss.reference))
-        for name, loss in LOSSES.items()
-    ]
-    yield "Losses", "losses", ("name", "what", "law", "second derivatives", "source"), rows
-    yield "Metrics", "metrics", ("name", "what"), [(name, first_sentence(metric)) for name, metric in METRICS.items()]
-    yield "Rankers", "rankers", ("name", "what"), [(name, first_sentence(RANKERS[name])) for name in RANKERS]
-    rows = [(name, first_sentence(record.read), " ".join(record.suffixes)) for name, record in FORMATS.items()]
-    yield "Formats", "formats", ("name", "what", "endings"), rows
 
 
 def parsed(directive: SphinxDirective, lines: list[str]) -> list[nodes.Node]:
@@ -301,6 +263,5 @@ def parsed(directive: SphinxDirective, lines: list[str]) -> list[nodes.Node]:
 
 def setup(app: Any) -> dict[str, bool]:
     app.add_directive("reference", Reference)
-    app.add_directive("tables", Tables)
     app.add_directive("extras", Extras)
     return {"parallel_read_safe": True}

@@ -119,9 +119,38 @@ def test_every_entry_of_the_tables_has_a_reference_with_its_parameters(reference
         assert list(found) == list(table)
         assert all(any(line.strip() for line in lines) for lines in found.values())
     text = "\n".join(dict(reference.models())["bradley-terry"])
-    assert "- **order\\_effect** (`bool`, default `False`): bool A constant is added" in text
-    assert "- **l2** (`float`, default `0.0001`)" in "\n".join(dict(reference.rankers())["linear"])
+    assert "- **order\\_effect** (bool, default `False`): A constant is added" in text
+    assert "- **max\\_iter** (`int`, default `200`): Newton's method stops" in text
+    assert "- **l2** (float, default `0.0001`): " in "\n".join(dict(reference.rankers())["linear"])
     assert set(reference.REFERENCES) == {path.stem for path in (DOCS / "reference").glob("*.md")} - {"index"}
+
+
+def test_every_parameter_has_a_text(reference):
+    empty = [
+        f"{kind} {head}: {line}"
+        for kind, entries in reference.REFERENCES.items()
+        for head, lines in entries()
+        for line in lines
+        if line.startswith("- **") and not re.search(r"(?:\*\*|\)): \S", line)
+    ]
+    assert not empty, empty
+
+
+def test_types_and_texts_are_apart():
+    sys.path.insert(0, str(DOCS))
+    try:
+        import docstrings
+    finally:
+        sys.path.pop(0)
+    text = 'ties : str, default "none"\n    A tie counts half.\nmax_iter, tol\n    When to stop.\nk : places that count\nrest\n'
+    told, rest = docstrings.described_parameters(text)
+    assert told["ties"] == ('str, default "none"', "A tie counts half.")
+    assert told["max_iter"] == told["tol"] == ("", "When to stop.")
+    assert told["k"] == ("", "places that count")
+    assert rest == "rest"
+    lines = docstrings.entry(placet.audit)
+    assert any(line.startswith("Returns: *Audit, AuditSet or MethodAudit*. Which axioms hold") for line in lines)
+    assert sum(line == "```python" for line in lines) == 1
 
 
 def test_every_command_and_option_is_in_the_reference(reference):
