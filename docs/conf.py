@@ -13,13 +13,25 @@ project = "Placet"
 author = "the Placet developers"
 copyright = "2026, the Placet developers"
 version = release = placet.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "reference", "mathml"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "reference",
+    "mathml",
+]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "files", "notebooks"]
+exclude_patterns = ["_build", "_templates", "files", "notebooks"]
 html_math_renderer = "mathml"
 smartquotes = False  # an option such as --out must stay two hyphens, to be pasted into a shell
 html_theme = "furo"
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
+html_js_files = ["copy.js"]
+html_css_files = ["copy.css"]
 html_title = f"Placet {placet.__version__}"
 _settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]
 home = _settings["hooks"]["custom"]["home"]  # empty until there is a public repository: no links to it, none to edit

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -189,6 +191,25 @@ def test_types_are_readable(reference):
             for line in lines:
                 assert "numpy._typing" not in line, (head, line[:200])
     assert docstrings.type_text(float | None) == "float | None"
+
+
+def test_every_class_has_a_page_of_its_own():
+    listed = set(re.findall(r"^   (placet\.[\w.]+)$", (DOCS / "api.md").read_text(), re.MULTILINE))
+    classes = {f"placet.{name}" for name in placet.__all__ if isinstance(getattr(placet, name), type)}
+    rankers = {f"placet.rank.{RANKERS[name].__name__}" for name in RANKERS}
+    models = {f"placet.aggregate.{MODELS[name].__name__}" for name in MODELS}
+    assert classes - {"placet.LinearRanker", "placet.TreeRanker"} | rankers | models <= listed
+
+
+def test_what_a_reader_copies_is_what_was_typed():
+    """The script of the copy buttons, run by Node where there is one."""
+    if shutil.which("node") is None:
+        pytest.skip("Node is not installed")
+    script = (DOCS / "_static/copy.js").read_text().partition("document.")[0]
+    asked = [">>> x = [\n...     1]\n>>> x\n[1]\n", "$ placet demo\nwritten\n", "a,b\nc,d\n"]
+    run = f"{script}\nconsole.log(JSON.stringify({json.dumps(asked)}.map(typed)))"
+    done = subprocess.run(["node", "-e", run], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == ["x = [\n    1]\nx\n", "placet demo\n", "a,b\nc,d\n"]
 
 
 def test_formulas_become_mathml_without_a_network():
