@@ -66,7 +66,14 @@ def test_the_order_of_rows_does_not_matter_and_sets_may_be_numbered_within_perso
     mixed = "\n".join([head, *(lines[k] for k in (4, 0, 2, 5, 1, 3))])
     long, again = read_choices(text(LONG)), read_choices(text(mixed))
     assert len(long) == len(again) == 3
-    assert sorted(long.attributes["price"][long.chosen]) == sorted(again.attributes["price"][again.chosen])
+    sets = [
+        {
+            (one.agents[one.agent[q]], name, *sorted(zip(one.attributes["price"][a:b], one.chosen[a:b])))
+            for q, (name, a, b) in enumerate(zip(one.names, one.offsets, one.offsets[1:]))
+        }
+        for one in (long, again)
+    ]
+    assert sets[0] == sets[1]
     assert "age" not in long.attributes
     assert "not used, being equal for all alternatives of a choice: age" in long.notes[1]
 

@@ -26,6 +26,7 @@ from placet.io.sparse.letor import LetorAgg, read_letor, read_letor_agg, read_si
 from placet.io.sparse.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
 from placet.io.surveys.best_worst import read_best_worst, write_best_worst
 from placet.io.surveys.choice_tables import ChoiceTable, read_choices
+from placet.io.surveys.label_orders import orders_of, read_label_orders
 from placet.io.surveys.qualtrics import read_qualtrics
 from placet.io.surveys.surveyjs import read_surveyjs
 from placet.io.tables.item_tables import read_item_columns
@@ -43,6 +44,7 @@ __all__ = [
     "Qrels",
     "judge",
     "judge_labels",
+    "orders_of",
     "read",
     "read_alpaca_eval",
     "read_argilla",
@@ -60,6 +62,7 @@ __all__ = [
     "read_inspect",
     "read_item_columns",
     "read_judged",
+    "read_label_orders",
     "read_label_scores",
     "read_label_studio",
     "read_letor",

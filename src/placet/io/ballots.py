@@ -17,11 +17,10 @@ from placet.io.tables.ballot_tables import WIDE, BallotLayout, ColumnRoles, find
 from placet.io.tables.column_names import split_names
 from placet.io.tables.row_sources import in_memory
 from placet.io.tables.tables import SUFFIXES, FileHead, Table, read_table, write_table
-from placet.io.text import TEXT, OnError, Problems, format_number, parse_decimal, quote
+from placet.io.text import TEXT, OnError, Problems, format_number, parse_decimal, parse_tiers, quote, quoted_name
 
 _COUNT = re.compile(r"\s*([+-]?(?:[0-9.][0-9A-Za-z_.+-]*|nan|inf|infinity))\s*:", re.IGNORECASE)
 _ORDER = re.compile(r"\s*(?:[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?\s*:\s*\S.*|[^:]*>.*)")
-_ENTRY = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^">=#][^>=#]*))([>=]|#.*|$)', re.DOTALL)
 _ITEMS = re.compile(r"\s*#\s*items\s*:(.*)", re.DOTALL)
 _SHAPE = 'a line is: count: A > B = C, with quotes around names that hold one of > = # : "'
 
@@ -224,23 +223,6 @@ def _line(line: str) -> tuple[float, list[tuple[str, ...]]] | str:
     return weight, tiers
 
 
-def parse_tiers(text: str) -> list[tuple[str, ...]] | str:
-    """Tiers of names, or what is wrong."""
-    tiers: list[list[str]] = [[]]
-    at = 0
-    while True:
-        match = _ENTRY.match(text, at)
-        name = None if match is None else (match.group(2) or "").strip() or (match.group(1) or "").replace('""', '"')
-        if match is None or not name:
-            return f"{quote(text.strip())} has an empty place or an open quote"
-        tiers[-1].append(name)
-        if match.group(3) == ">":
-            tiers.append([])
-        elif match.group(3) != "=":
-            return [tuple(tier) for tier in tiers]
-        at = match.end()
-
-
 # Writing
 
 
@@ -265,14 +247,6 @@ def _lines(rankings: Rankings) -> Iterator[str]:
     yield "# items: " + " = ".join(quoted.values())
     for weight, ballot in zip(rankings.weight.tolist(), rankings):
         yield f"{format_number(weight)}: " + " > ".join(" = ".join(quoted[name] for name in tier) for tier in ballot)
-
-
-def quoted_name(name: str) -> str:
-    """A name as it is written in text, in quotes if it contains a special character of the format."""
-    if not name.strip() or "\n" in name or "\r" in name:
-        raise DataError(f"item name {name!r} cannot be written as text: a name is one line, not blank")
-    plain = name == name.strip() and not any(c in name for c in '>=#:"')
-    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def _write_long(rankings: Rankings, target: Source, format: str | None) -> None:

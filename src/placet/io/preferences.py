@@ -16,11 +16,11 @@ from placet.data.arrays import set_columns, unique_names
 from placet.data.breaking import partition
 from placet.data.errors import one_of
 from placet.data.parameters import with_checked_options
-from placet.io.ballots import is_table, parse_tiers, quoted_name
+from placet.io.ballots import is_table
 from placet.io.files import Source, name_of, read_lines, write_lines
 from placet.io.tables.column_names import find_roles
 from placet.io.tables.tables import FileHead, read_table, write_table
-from placet.io.text import OnError, Problems
+from placet.io.text import OnError, Problems, parse_tiers, quoted_name
 
 # Column names that are recognized by default.
 KNOWN = {

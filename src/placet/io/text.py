@@ -1,5 +1,5 @@
-"""Shared parts of text readers: parsing and formatting of numbers, quoting of values in messages, and bad lines, which
-are collected by kind and then raised as one error or reported as one warning.
+"""Shared parts of text readers: parsing and formatting of numbers and of orders (A > B = C), quoting of values in
+messages, and bad lines, which are collected by kind and then raised as one error or reported as one warning.
 """
 
 import math
@@ -18,6 +18,7 @@ TEXT: Literal["text"] = "text"
 _QUOTE = re.compile("['\"]")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[0-9]{1,18}")
+_ENTRY = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^">=#][^>=#]*))([>=]|#.*|$)', re.DOTALL)
 
 
 def parse_decimal(text: str) -> float | None:
@@ -150,3 +151,28 @@ class Problems:
         warning = DataWarning(f"{self.name}: left out {plural(self.total, self.unit)}: {', '.join(parts)}")
         warning.lines = self._lines()
         warnings.warn(warning, stacklevel=3)
+
+
+def parse_tiers(text: str) -> list[tuple[str, ...]] | str:
+    """Tiers of names, or what is wrong."""
+    tiers: list[list[str]] = [[]]
+    at = 0
+    while True:
+        match = _ENTRY.match(text, at)
+        name = None if match is None else (match.group(2) or "").strip() or (match.group(1) or "").replace('""', '"')
+        if match is None or not name:
+            return f"{quote(text.strip())} has an empty place or an open quote"
+        tiers[-1].append(name)
+        if match.group(3) == ">":
+            tiers.append([])
+        elif match.group(3) != "=":
+            return [tuple(tier) for tier in tiers]
+        at = match.end()
+
+
+def quoted_name(name: str) -> str:
+    """A name as it is written in text, in quotes if it contains a special character of the format."""
+    if not name.strip() or "\n" in name or "\r" in name:
+        raise DataError(f"item name {name!r} cannot be written as text: a name is one line, not blank")
+    plain = name == name.strip() and not any(c in name for c in '>=#:"')
+    return name if plain else '"' + name.replace('"', '""') + '"'

@@ -367,7 +367,7 @@ class Ranker(BaseEstimator):
             raise DataError("the validation set is empty; leave it out or give queries")
         check_columns(held_out.X, held_out.features, data.n_features, data.features)
         metric = metric_of(self._metric())
-        if np.isnan(metric(np.zeros(len(held_out.grade)), held_out.grade, held_out.offsets)).all():
+        if np.isnan(metric(held_out.grade, held_out.grade, held_out.offsets)).all():
             raise DataError(
                 f"{metric!r} is undefined in all {len(held_out)} queries of the validation set; "
                 "give queries with something relevant, or leave it out"

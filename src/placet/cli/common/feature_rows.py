@@ -76,11 +76,17 @@ def read_table_to_score(file: Path, ranker: Any, options: Mapping[str, Any], run
 def read_known_features(
     file: Path, known: Sequence[str], options: Mapping[str, Any], *, graded: bool = True
 ) -> "Queries":
-    """Read a table as queries with the features in ``known``, in that order; other columns are ignored."""
+    """Read a table as queries with the features in ``known``, in that order; other columns are ignored.
+
+    If they are those of a label ranking, the rows of the table are cases.
+    """
     from placet.data import DataError
     from placet.io.features import read_features
+    from placet.io.surveys.label_orders import case_columns
     from placet.io.tables.tables import read_table
 
+    if case_columns(known) is not None:
+        return read_cases(file, options, known, graded=graded)
     given = dict(options)
     form = {name: given.pop(name) for name in ("format", "separator", "sheet") if name in given}
     table = read_table(str(file), given.get("on_error", "raise"), **form)
@@ -96,6 +102,32 @@ def read_known_features(
             f"the columns are {table.names[:20]}"
         )
     return rows
+
+
+def read_cases(
+    file: Path, options: Mapping[str, Any], known: Sequence[str] | None = None, *, graded: bool = True
+) -> "Queries":
+    """Read a table of cases, each with an order of labels, with the features in ``known`` if there are any."""
+    from placet.data.parameters import check_parameters
+    from placet.io.surveys.label_orders import read_label_orders
+
+    check_parameters(read_label_orders, options, "a table of cases with orders of labels", skip=1)
+    rows = read_label_orders(str(file), **options, like=known, graded=graded)
+    for note in rows.notes:
+        say(note)
+    return rows
+
+
+def cases_reader(options: Mapping[str, Any]) -> "Callable[[Path, int | None], Queries]":
+    """A function that reads cases with orders of labels; files after the first have its labels and features."""
+    known: list[str] = []
+
+    def read(file: Path, n_features: int | None) -> "Queries":
+        rows = read_cases(file, options, known or None)
+        known[:] = map(str, rows.features or ())
+        return rows
+
+    return read
 
 
 def read_queries(
@@ -117,7 +149,7 @@ def read_queries(
     if not isinstance(rows, Queries):
         raise DataError(
             f"{path}: these are {kind_of(rows)}, not rows with features; give LETOR / svmlight text, "
-            "or a table with --qid and --label"
+            "or a table with --qid and --label (of cases with an order of labels each: --order)"
         )
     for note in rows.notes if relations or rows.features is not None else ():
         say(note)

@@ -47,7 +47,8 @@ EXAMPLES = {
     "train": """
         placet train train.letor --valid valid.letor --out model.placet
         placet train rows.csv --qid query --label grade --out model.placet
-        placet train train.letor --ranker trees --loss lambdarank --out model.placet""",
+        placet train train.letor --ranker trees --loss lambdarank --out model.placet
+        placet train cases.csv --order order --out model.placet  # features of a case -> an order of labels""",
     "score": """
         placet score model.placet test.letor --out scores.txt
         placet score model.placet rows.csv --qid query

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from placet.cli.common.console_output import progress_bar, say
-from placet.cli.common.feature_rows import NO_READER, READERS, rows_reader
+from placet.cli.common.feature_rows import NO_READER, READERS, cases_reader, rows_reader
 
 
 def verify_model(path: Path, files: Sequence[Path], valid: Path | None, options: Mapping[str, Any]) -> list[str]:
     """What differs between a saved model and the one that its rows give, in words; says how well they agree."""
     from placet.data import DataError
+    from placet.io.surveys.label_orders import case_columns
     from placet.rank import load
     from placet.rank.ranker import RANKERS
     from placet.rank.saving.retraining import TOLERANCE, differences_of_rankers, retrained
@@ -24,7 +25,8 @@ def verify_model(path: Path, files: Sequence[Path], valid: Path | None, options:
         raise DataError(f"{path}: this model needs {NO_READER[ranker.learns_from]}; placet verify cannot train it")
     if getattr(ranker, "controls_", None):
         raise DataError(f"{path}: the model was trained with --control; placet verify cannot train it anew")
-    read_rows = rows_reader(ranker.learns_from, {}, options)
+    cases = case_columns(ranker.features_) is not None
+    read_rows = cases_reader(options) if cases else rows_reader(ranker.learns_from, {}, options)
     with progress_bar("reading"):
         rows = read_rows(files[0], ranker.n_features_in_)
         held_out = None if valid is None else read_rows(valid, ranker.n_features_in_)

@@ -32,11 +32,14 @@ def score(
 ) -> None:
     """Score rows: one number per line, in the order of the file; higher is better.
 
+    Cases of a label ranking (placet train --order) give one order per line, a > b > c, which is a ballot.
     With --run TAG the scores are a TREC run, which placet evaluate accepts with qrels.  A ranker of labels writes a
     header ``points labels``, then for each point ``label:score ...``, best first.
     """
     from placet.io import write_label_scores
     from placet.io.files import write_lines
+    from placet.io.surveys.label_orders import case_columns, orders_of
+    from placet.io.text import quoted_name
     from placet.rank import load
 
     ranker = load(model)
@@ -50,7 +53,10 @@ def score(
             write_label_scores(ranker.top(rows.X, k).matrix(), sys.stdout if out is None else out)
             return
         scores = ranker.predict(rows)
-        lines = run_lines(file, rows, scores, run) if run else map(repr, rows.restore(scores).tolist())
+        if case_columns(ranker.features_) is not None:
+            lines: Iterator[str] = (" > ".join(map(quoted_name, labels)) for labels in orders_of(rows, scores))
+        else:
+            lines = run_lines(file, rows, scores, run) if run else map(repr, rows.restore(scores).tolist())
     if out is not None:
         write_lines(out, lines)
     else:

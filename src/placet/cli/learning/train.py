@@ -12,6 +12,7 @@ from placet.cli.common.console_output import deliver, progress_bar, say
 from placet.cli.common.feature_rows import (
     NO_READER,
     READERS,
+    cases_reader,
     check_control,
     files_of,
     read_subtopics,
@@ -111,6 +112,14 @@ def train(
     control: Annotated[
         list[str] | None, typer.Option("--control", help=CONTROL_HELP, metavar="COLUMN", rich_help_panel=MODEL)
     ] = None,
+    order: Annotated[
+        str,
+        typer.Option(
+            help="Label ranking: rows are cases, with a column of orders (a > b > c) or columns of the labels' ranks.",
+            metavar="COLUMN,...",
+            rich_help_panel=MODEL,
+        ),
+    ] = "",
     relation: Relations = None,
     judged: Annotated[
         Path | None,
@@ -132,6 +141,9 @@ def train(
     given = parse_parameters(param or []) | ({"loss_params": parse_parameters(loss_param)} if loss_param else {})
     kind = "linear" if check_ranker(ranker) == "auto" else ranker
     read_rows = _reader(kind, relation, judged, reading)
+    if order:
+        loss, metric = _check_order(order, ranker, loss, metric, control, relation, judged, features, parts, dask)
+        read_rows = cases_reader(reading | {"order": order})
     model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed)
     if model is not None:
         model.check_names()
@@ -175,10 +187,25 @@ def train(
     _deliver_model(model, save, about, _n_queries(rows), as_json, valid, by)
 
 
+def _check_order(order: str, ranker: str, loss: str, metric: str, *others: Any) -> tuple[str, str]:
+    """The loss and the metric of a label ranking: those given, else Plackett-Luce and Kendall's tau."""
+    from placet.rank.ranker import ranker_class
+
+    if any(others) or (ranker != "auto" and ranker_class(ranker).learns_from != "queries"):
+        raise ValueError(
+            f"--order {order}: rows are cases in memory, which --ranker linear, trees, ... learn from; leave out "
+            "--control, --relation, --judged, --features, --parts and --dask"
+        )
+    own = ranker != "auto" and "loss" in ranker_class(ranker)().get_params(deep=False)
+    return loss or ("pl-partition" if own else ""), metric or "kendall_tau"
+
+
 def _deliver_model(
     model: Any, save: Path, about: dict[str, Any], n_queries: int, as_json: bool, valid: Path | None, metric: str
 ) -> None:
     """Save a fitted ranker; report what it is, how good on the validation rows, and what to type next."""
+    from placet.io.surveys.label_orders import case_columns
+
     model.save(save)
     if about.get("interrupted"):
         say(f"interrupted: {save} holds the best model so far")
@@ -193,7 +220,10 @@ def _deliver_model(
         say(f"{metric or getattr(model, 'metric', None) or 'validation'} on {valid}: {quality:.4f}")
     elif valid is None:
         say("no --valid was given, so how well the model ranks other rows is not known")
-    say(f"next: placet score {save} FILE --out scores.txt, then placet evaluate scores.txt FILE")
+    if case_columns(getattr(model, "features_", None)) is not None:
+        say(f"next: placet score {save} FILE, which gives an order of the labels for each case")
+    else:
+        say(f"next: placet score {save} FILE --out scores.txt, then placet evaluate scores.txt FILE")
 
 
 def _reader(

@@ -172,7 +172,8 @@ def _text(cell: Any) -> str:
     return str(cell) if number is None else f"{number:g}"
 
 
-def _by_number(name: str) -> tuple[float, str]:
+def by_number(name: str) -> tuple[float, str]:
+    """A key that sorts names that are numbers by their values, before the others."""
     number = as_number(name)
     return math.inf if number is None else number, name
 
@@ -195,7 +196,7 @@ def _wide_columns(table: Table, rows: TableRows, chosen: str) -> dict[str, dict[
         never = set.intersection(*({n for n in others[what] if n.lower() not in known} for what in whole))
         shared = names | never
         return {
-            what: {n: (others[what] | own)[n] for n in sorted(shared, key=_by_number)} for what, own in whole.items()
+            what: {n: (others[what] | own)[n] for n in sorted(shared, key=by_number)} for what, own in whole.items()
         }
     return {}
 
@@ -237,7 +238,7 @@ def _from_wide(
     absent = ~there[np.arange(len(rows)), np.maximum(at, 0)] | (at < 0)
     said = lambda row: f"{roles.chosen} {rows.quote(roles.chosen, row)} has no attributes"  # noqa: E731
     rows.reject(absent, "absent", said, "fill them in")
-    of_case = {own: values for name in case for own, values in _levels(rows, name).items()}
+    of_case = {own: values for name in case for own, values in levels_of(rows, name).items()}
     weight = np.ones(len(rows)) if roles.weight is None else rows.numbers(roles.weight, positive=True)
     agent = None if roles.agent is None else rows.labels(roles.agent)
     good = _some_rows(rows)
@@ -273,8 +274,8 @@ def _from_long(
     used = [name for name in roles if name]
     rest = [name for name in table.names if name not in (*used, *case) and plain_name(name) not in COUNTERS]
     wanted = [name for name in rest if rows.holds_numbers(name)] if attributes is None else _names(attributes)
-    columns = {own: values for name in wanted for own, values in _levels(rows, name).items()}
-    of_case = {own: values for name in case for own, values in _levels(rows, name).items()}
+    columns = {own: values for name in wanted for own, values in levels_of(rows, name).items()}
+    of_case = {own: values for name in case for own, values in levels_of(rows, name).items()}
     for name in filter(None, (*case, roles.weight)):
         _reject_unequal(rows, name, key)
     good = _some_rows(rows)
@@ -288,7 +289,7 @@ def _from_long(
         columns = {name: values for name, values in columns.items() if name not in fixed}
         notes.append(f"not used, being equal for all alternatives of a choice: {', '.join(fixed)} (see case=)")
     texts = [] if names is None else [_text(value) for value in names.values]
-    present = sorted({texts[k] for k in np.unique(names.code[good]).tolist()} if names else (), key=_by_number)
+    present = sorted({texts[k] for k in np.unique(names.code[good]).tolist()} if names else (), key=by_number)
     code = np.array([present.index(text) if text in present else 0 for text in texts], np.int64)
     found = ChoiceTable(
         marks[good] == 1,
@@ -332,7 +333,7 @@ def _reject_unequal(rows: TableRows, name: str, key: Column) -> None:
     rows.reject(cell != cell[first[key.code]], name, said, "write one value for all rows of a choice")
 
 
-def _levels(rows: TableRows, name: str) -> dict[str, Floats]:
+def levels_of(rows: TableRows, name: str) -> dict[str, Floats]:
     """A column of numbers as it is; one of text as an indicator of each level but the first, ``name=level``."""
     rows.table.require(name, _NAME_THEM)
     column = rows.column(name)
