@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.breaks.mutant import Mutant, after, always
+from experiments.breaks.mutant import Mutant, after, always, give
 
 HERE = "experiments.quality"
 
@@ -14,7 +14,17 @@ def at_random(scorer: Any, *_: Any) -> Any:
     return lambda queries: np.random.default_rng(0).normal(size=len(queries.grade))
 
 
+def as_before(_: Any) -> Any:
+    """The default of trees up to 18 November 2026."""
+    from experiments.quality.defaults import BEFORE_NAME, METHODS
+
+    return METHODS[BEFORE_NAME]
+
+
 BREAKS = [
+    Mutant("quality.defaults", "the default as before", f"{HERE}.defaults:METHODS[TreeRanker()]", as_before),
+    Mutant("quality.defaults", "scores at random", f"{HERE}.defaults:METHODS[TreeRanker()]", after(at_random)),
+    Mutant("quality.defaults", "steps as long as lists", "placet.rank.trees.tree_ranker:FARTHEST", give(np.inf)),
     Mutant("quality.folds", "Placet's scores at random", f"{HERE}.folds:placet_fit", after(at_random)),
     Mutant("quality.folds", "parts do not rotate", f"{HERE}.folds:autorank", always(rotate=False)),
     Mutant("quality.folds", "one ranker for the blend", f"{HERE}.folds:autorank", always(blend=4)),

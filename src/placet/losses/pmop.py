@@ -34,7 +34,8 @@ def pmop_fd(
     the term of a tier by its share of the ideal DCG, with ``gain`` and ``discount``.  O(rows x tiers) with either.
 
     The curvature is an upper bound on the Hessian's diagonal, sum_k c_k^2 p_k (1 - p_k), p_k the row's share of
-    sum_{R_k} phi_k; the omitted term, - c_k^2 q (1 - q) with q the row's share of its own tier, is never positive.
+    sum_{R_k} phi_k, over all stages but the last, whose cost is constant; the omitted term, - c_k^2 q (1 - q) with q
+    the row's share of its own tier, is never positive.
     Hessian products are exact, and indefinite if there are ties.
     """
     weight = stage_weights(lists, stage_weight, gain, discount, tiers=True)

@@ -142,14 +142,17 @@ def pmop_fd(s, grade, offsets, weight, values, grad):
 
 @jit(fastmath={"contract"})
 def fd_curvature_list(s, start, n_tiers, weight, out, rest, tier):
-    """Diagonal for one list: p sum_k a_k - p^2 sum_k a_k^2, p the share in R_t, a_k = sum_{R_t} e^s / sum_{R_k} e^s."""
+    """Diagonal for one list: p sum_k a_k - p^2 sum_k a_k^2, p the share in R_t, a_k = sum_{R_t} e^s / sum_{R_k} e^s.
+
+    The sums leave out the last stage, which takes all that remains and costs a constant.
+    """
     tier_logs(s, start, n_tiers, rest, tier, out)
     first, second, before = 0.0, 0.0, np.inf
     for t in range(n_tiers):
-        shrink = math.exp(rest[t] - before)
+        shrink, counts = math.exp(rest[t] - before), 1.0 if t < n_tiers - 1 else 0.0
         before = rest[t]
-        first = 1.0 + first * shrink
-        second = 1.0 + second * shrink * shrink
+        first = counts + first * shrink
+        second = counts + second * shrink * shrink
         for r in range(np.uint64(start[t]), np.uint64(start[t + 1])):
             p = exp(s[r] - rest[t])
             bend = p * (first - p * second)
@@ -158,7 +161,8 @@ def fd_curvature_list(s, start, n_tiers, weight, out, rest, tier):
 
 @jit()
 def pmop_fd_curvature(s, grade, offsets, weight, out):
-    """sum_k p_k (1 - p_k), p_k the row's share of R_k: the Hessian's diagonal without its concave part.  O(rows)."""
+    """sum over k but the last of p_k (1 - p_k), p_k the row's share of R_k: the Hessian's diagonal without its concave
+    part.  O(rows)."""
     rows = longest(offsets)
     start = np.empty(rows + 1, np.int64)
     rest, tier = np.empty(rows), np.empty(rows)
@@ -233,12 +237,13 @@ def pmop_fd_staged(s, grade, offsets, weight, values, grad, scale, stage):
 
 @jit()
 def pmop_fd_staged_curvature(s, grade, offsets, weight, out, scale, stage):
-    """sum_k c_k^2 p_k (1 - p_k): the Hessian's diagonal without its concave part.  O(rows x tiers)."""
+    """sum over k but the last of c_k^2 p_k (1 - p_k): the Hessian's diagonal without its concave part.
+    O(rows x tiers)."""
     rows = longest(offsets)
     start, p = np.empty(rows + 1, np.int64), np.empty(rows)
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        for t in range(find_tiers(grade, a, b, start)):
+        for t in range(find_tiers(grade, a, b, start) - 1):
             i = start[t]
             c, w = scale[min(t, len(scale) - 1)], weight[q] * stage_factor(stage, start[t])
             softmax_rows(s[i:b], c, p[: b - i])

@@ -42,6 +42,14 @@ LARGE = 1_000_000  # cells from which rounds may be long and run in a separate t
 LONG_ROUND = 0.5  # seconds above which a round is long
 PATIENCE = 0.5  # seconds to wait for the current round after an interrupt
 FLOOR = 1e-3  # smallest curvature of a row, relative to the mean, to bound the Newton steps of leaves
+LEAST_SUM, MOST_SUM, FASTEST = 9.0, 30.0, 0.2
+"""Sums of the learning rates of all trees for few and for many data, and the largest rate."""
+MANY_ROWS, MANY_QUERIES = 50_000, 1_500
+FARTHEST = 2.0
+"""Largest Newton step of a row by a likelihood of orders or partitions; the step of a pair of equal scores is as large.
+
+A chosen row has the gradient p - 1 and the curvature p (1 - p), p its probability at its stage: from equal scores it
+alone would go as far as the list is long, and a leaf with some chosen rows several times as far as it should."""
 
 
 class TreeRanker(OfTrees):
@@ -58,8 +66,9 @@ class TreeRanker(OfTrees):
         A key of ``LOSSES``.
     n_trees : int
         Maximum number of trees (LightGBM: ``n_estimators``).
-    learning_rate : float
-        Factor by which each tree is multiplied.
+    learning_rate : float, optional
+        Factor by which each tree is multiplied; None chooses it by the size of the data (`rate_for`): for 300 trees,
+        0.1 from 50,000 rows and 1,500 queries on, down to 0.03 for small sets.
     leaves : int
         Maximum number of leaves of a tree (``num_leaves``; "catboost": rounded to a power of 2).
     min_rows : int
@@ -96,7 +105,7 @@ class TreeRanker(OfTrees):
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
-    >>> TreeRanker("pmop-fd", n_trees=20).fit(data[:40]).score(data[40:], metric="ndcg@5") > 0.7
+    >>> TreeRanker(n_trees=20).fit(data[:40]).score(data[40:], metric="ndcg@5") > 0.7
     True
     """
 
@@ -108,15 +117,15 @@ class TreeRanker(OfTrees):
 
     def __init__(
         self,
-        loss: str = "pmop-fd",
+        loss: str = "pl-partition",
         n_trees: int = 300,
         *,
-        learning_rate: float = 0.1,
+        learning_rate: float | None = None,
         leaves: int = 31,
         min_rows: int = 20,
         l2: float = 1.0,
-        subsample: float = 1.0,
-        feature_fraction: float = 1.0,
+        subsample: float = 0.8,
+        feature_fraction: float = 0.8,
         patience: int = 50,
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
@@ -153,7 +162,7 @@ class TreeRanker(OfTrees):
     def _fit_queries(self, queries: Queries, valid: Queries | None, slopes: "Slopes", settings: Settings) -> None:
         """Grow trees in this process and keep the best number of them on the validation set."""
         slopes.bind(queries.lists())
-        slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), self.learning_rate, self._factor
+        slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), settings.learning_rate, self._factor
         with library_errors(self.backend):
             thread = StepThread(queries.X.shape[0] * queries.n_features >= LARGE)
             library: TreeLibrary = thread.run(lambda: BACKENDS[self.backend](settings, queries, valid))
@@ -179,9 +188,11 @@ class TreeRanker(OfTrees):
         )
 
     def _settings(self, data: Queries | Parts) -> Settings:
-        names = ("learning_rate", "leaves", "min_rows", "l2", "subsample", "feature_fraction", "random_state")
+        names = ("leaves", "min_rows", "l2", "subsample", "feature_fraction", "random_state")
+        size = (data.n_rows, data.n_lists) if isinstance(data, Parts) else (len(data.grade), len(data))
+        rate = rate_for(*size, self.n_trees) if self.learning_rate is None else self.learning_rate
         sign = directions(self.monotone, data.features, data.n_features)
-        return Settings(**{name: getattr(self, name) for name in names}, sign=sign, own=self._further())
+        return Settings(rate, **{name: getattr(self, name) for name in names}, sign=sign, own=self._further())
 
     def _check(self) -> None:
         if self.n_trees < 1 or self.patience < 1:
@@ -191,7 +202,7 @@ class TreeRanker(OfTrees):
         for name in ("min_rows", "l2"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} {getattr(self, name)} must not be negative")
-        if not self.learning_rate > 0:
+        if self.learning_rate is not None and not self.learning_rate > 0:
             raise ValueError(f"learning_rate {self.learning_rate} must be above 0")
         self._check_shares("subsample", "feature_fraction")
 
@@ -254,6 +265,19 @@ class TreeRanker(OfTrees):
         return best, kept[0], kept[1]()
 
 
+def rate_for(n_rows: int, n_queries: int, n_trees: int) -> float:
+    """The learning rate of ``n_trees`` trees if none is given.
+
+    The rates of all trees sum to 30 sqrt(min(rows / 50,000, queries / 1,500)), but at least 9 and at most 30; a rate
+    is at most 0.2.
+
+    >>> rate_for(500_000, 5_000, 300), rate_for(10_000, 60, 300), rate_for(10_000, 60, 20)
+    (0.1, 0.03, 0.2)
+    """
+    total = MOST_SUM * min(n_rows / MANY_ROWS, n_queries / MANY_QUERIES) ** 0.5
+    return min(max(min(total, MOST_SUM), LEAST_SUM) / n_trees, FASTEST)
+
+
 class Slopes:
     """Objective function for tree libraries: gradient and curvature of a loss, in the caller's row order.
 
@@ -311,6 +335,8 @@ class Slopes:
         if not self.unit:
             self.unit = float(np.mean(h)) or 1.0
         g, h = g / self.unit, np.maximum(h / self.unit, FLOOR)
+        if self.bound.loss.law in ("order", "partition"):
+            h = np.maximum(h, np.abs(g) / FARTHEST)
         if self.effects is not None:
             self.effects.step(g, h, self.rate)
         if self.factor is not None:

@@ -1,0 +1,212 @@
+"""The first call: every ranker and every peer with no argument, NDCG@10, on real sets and on simulated shapes of the truth.
+
+The protocol, written before any test part was scored with it.
+
+- Methods: ``TreeRanker()``, ``LinearRanker()``, ``NeuralRanker()``; ``LGBMRanker()``, ``XGBRanker()`` and ``CatBoostRanker()``, each with no argument but one
+  thread and no output; and "TreeRanker, as before", the default up to 18 November 2026 (`BEFORE`), with today's curvature.  No method has a validation
+  set: it is the first call that is compared.
+- Real sets: those of ``sets.py``, five folds, fitted to the training and validation parts of each, scored on its test part.
+- Simulated sets: the shapes of ``shapes.py``, 500 queries (about 20,000 rows) with 40 features, scored on 1,000 further queries of the same truth, seed
+  ``SEED``, with which nothing was chosen.  ``--large``: 12,500 queries (about 500,000 rows) with 136 features, scored on 2,000.
+- Asked: TreeRanker() minus each peer, paired over test queries, with a 95 % bootstrap interval; the mean over the seven shapes and the mean over the five real sets,
+  each set counting alike.  Reached is what is not below 0 beyond chance on any set, and above 0 beyond chance in both means, against LGBMRanker().
+
+How the default was chosen: on the validation parts of MQ2008, OHSUMED and lightgbm_rank (fits on the training parts), and on simulated sets with seed 7, of 400
+and of 1,500 queries.  Compared were losses (pmop-fd, pl-partition with equal and with DCG weights of the stages, xendcg, lambdarank with and without LightGBM's norm,
+lambdaloss), bounds on the Newton step of a row (1, 2, 4, none), rates 0.03, 0.05 and 0.1, 100 to 500 trees, 15 and 31 leaves, l2 0, 0.1 and 1, shares of
+features and rows of 0.5 / 0.7, 0.8 / 0.8 and 1 / 1.  README.md has the table.
+
+    python -m experiments.quality.defaults [--only METHOD ...] [--set SET ...] [--large]    # from the project's root; scores are kept
+    python -m experiments.quality.defaults --quick
+"""
+
+import os
+import sys
+import warnings
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.common import Timer, check, expected, letor_folds, need, output_folder, paired, parser, write
+from experiments.quality.folds import mean_over_sets
+from experiments.quality.sets import ALL, parts_of
+from experiments.quality.shapes import SHARES, simulated
+from placet.data import Lists, Queries, concat
+from placet.losses import LOSSES
+from placet.metrics import ndcg
+from placet.rank import LinearRanker, NeuralRanker, TreeRanker
+from placet.rank.trees.tree_ranker import Slopes
+from placet.threads import set_threads
+
+SEED = 11
+OURS, BEFORE_NAME, PEER = "TreeRanker()", "TreeRanker, as before", "LGBMRanker()"
+BEFORE = {
+    "loss": "pmop-fd",
+    "n_trees": 300,
+    "learning_rate": 0.1,
+    "leaves": 31,
+    "min_rows": 20,
+    "l2": 1.0,
+    "subsample": 1.0,
+    "feature_fraction": 1.0,
+}
+SIZES = {"": (500, 1000, 40), "large": (12_500, 2_000, 136), "quick": (150, 300, 25)}
+"""Kind of run -> queries to fit, queries to score, features."""
+
+Scorer = Callable[[Queries], Any]
+
+
+def of_placet(make: Callable[[], Any]) -> Callable[[Queries], Scorer]:
+    return lambda train: make().fit(train).predict
+
+
+def of_lightgbm(train: Queries) -> Scorer:
+    from lightgbm import LGBMRanker
+
+    made = LGBMRanker(n_jobs=1, verbosity=-1).fit(train.X, train.grade, group=np.diff(train.offsets))
+    return lambda queries: made.predict(queries.X, num_threads=1)
+
+
+def of_xgboost(train: Queries) -> Scorer:
+    from xgboost import XGBRanker
+
+    made = XGBRanker(n_jobs=1).fit(train.X, train.grade, qid=train.query)
+    return lambda queries: made.predict(queries.X)
+
+
+def of_catboost(train: Queries) -> Scorer:
+    from catboost import CatBoostRanker
+
+    made = CatBoostRanker(thread_count=1, verbose=False, allow_writing_files=False)
+    made.fit(train.X, train.grade, group_id=train.query)
+    return lambda queries: made.predict(queries.X)
+
+
+METHODS: dict[str, Callable[[Queries], Scorer]] = {
+    OURS: of_placet(lambda: TreeRanker()),
+    BEFORE_NAME: of_placet(lambda: TreeRanker(**BEFORE)),
+    "LinearRanker()": of_placet(lambda: LinearRanker()),
+    "NeuralRanker()": of_placet(lambda: NeuralRanker()),
+    PEER: of_lightgbm,
+    "XGBRanker()": of_xgboost,
+    "CatBoostRanker()": of_catboost,
+}
+
+
+def splits(name: str, kind: str) -> Iterator[tuple[Queries, Queries]]:
+    """(queries to fit, queries to score) of a set: five folds of a real one, one of a simulated one."""
+    if name in SHARES:
+        n_fit, n_score, n_features = SIZES[kind]
+        yield simulated(name, n_fit, n_features, SEED), simulated(name, n_score, n_features, SEED, draw=1)
+        return
+    for train, valid, test in letor_folds(parts_of(name)):
+        yield concat([train, valid]), test
+
+
+def scored(folder: Path, name: str, method: str, fold: int, train: Queries, test: Queries) -> tuple[np.ndarray, float]:
+    """NDCG@10 of every query of ``test`` and CPU seconds of the fit, read from ``folder`` if they were computed before."""
+    path = folder / f"{name}-{fold}-{method}.npz".replace(" ", "_")
+    if not path.exists():
+        with Timer() as spent:
+            scorer = METHODS[method](train)
+        values = ndcg(np.asarray(scorer(test), dtype=np.float64), test.grade, test.offsets, 10)
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(path.with_suffix(".part.npz"), values=values, cpu=spent.cpu)
+        os.replace(path.with_suffix(".part.npz"), path)
+        print(
+            f"{name} fold {fold + 1} {method}: {np.nanmean(values):.4f}, {spent.cpu:.1f} CPU s",
+            file=sys.stderr,
+            flush=True,
+        )
+    with np.load(path) as file:
+        return file["values"], float(file["cpu"])
+
+
+def steps_of_leaves() -> dict[str, float]:
+    """What made trees by likelihoods of orders slow or coarse, in numbers: see README.md, "Why trees trailed"."""
+    alone = LOSSES["pmop-fd"].curvature(np.linspace(-1.0, 1.0, 40), Lists(np.zeros(40), [0, 40]))  # type: ignore[misc]
+    slopes = Slopes("pl-partition")
+    slopes.bind(Lists(np.arange(40) == 0, [0, 40]))
+    g, h = slopes.at(np.zeros(40))
+    return {
+        "curvature of a list without an order": float(alone.max()),
+        "largest step of a row": float((np.abs(g) / h).max()),
+    }
+
+
+def table(
+    values: dict[str, dict[str, np.ndarray]], cpu: dict[str, dict[str, float]]
+) -> tuple[list[list[Any]], dict[str, float]]:
+    """Rows (set, method, mean, CPU seconds, TreeRanker() minus it) and the differences to be checked."""
+    rows, ours = [], {}
+    for name, columns in values.items():
+        for method, column in columns.items():
+            rows.append([name, method, float(np.nanmean(column)), cpu[name][method]])
+            if method != OURS and OURS in columns:
+                seen = paired(columns[OURS], column)
+                rows[-1].append(str(seen))
+                ours[f"{name}, ahead of {method}"] = seen.mean
+            print(" ".join(f"{x:.4f}" if isinstance(x, float) else str(x) for x in rows[-1]))
+    return rows, ours
+
+
+def means(values: dict[str, dict[str, np.ndarray]]) -> dict[str, float]:
+    """The mean over the simulated and over the real sets of TreeRanker() minus each other method that has all of them."""
+    found = {}
+    for group, names in (("shapes", tuple(SHARES)), ("real sets", ALL)):
+        if not set(names) <= set(values):
+            continue
+        for method in METHODS:
+            if method != OURS and all({method, OURS} <= set(values[name]) for name in names):
+                mean, error = mean_over_sets({name: values[name][OURS] - values[name][method] for name in names})
+                low, high = mean - 1.96 * error, mean + 1.96 * error
+                print(
+                    f"mean of {group}: {OURS} - {method}: {mean:+.4f} [{low:+.4f}, {high:+.4f}], {mean / error:.1f} errors"
+                )
+                found[f"{group}, ahead of {method}"] = mean
+    return found
+
+
+def run(args: Namespace, kind: str, folder: Path) -> dict[str, float]:
+    values: dict[str, dict[str, np.ndarray]] = {}
+    cpu: dict[str, dict[str, float]] = {}
+    for name in args.set:
+        for fold, (train, test) in enumerate(splits(name, kind)):
+            for method in args.only:
+                column, seconds = scored(folder, name, method, fold, train, test)
+                kept = values.setdefault(name, {})
+                kept[method] = np.concatenate([kept[method], column]) if method in kept else column
+                spent = cpu.setdefault(name, {})
+                spent[method] = spent.get(method, 0.0) + seconds
+    rows, ours = table(values, cpu)
+    write(folder.parent / "table.csv", ["set", "method", "ndcg@10", "cpu seconds", "TreeRanker() - it"], rows)
+    return ours | means(values)
+
+
+def main() -> None:
+    made = parser(__doc__, draws=False, sets=(*SHARES, *ALL))
+    made.add_argument("--only", nargs="+", default=[OURS, BEFORE_NAME, PEER], choices=list(METHODS), metavar="METHOD")
+    made.add_argument("--large", action="store_true", help="simulated sets of about 500,000 rows and 136 features")
+    args = made.parse_args()
+    need("lightgbm")
+    warnings.filterwarnings("ignore")
+    set_threads(1)
+    kind = "quick" if args.quick else "large" if args.large else ""
+    path = expected(__file__, kind)
+    folder = output_folder(path) / "scores"
+    if args.quick:
+        args.set = ["few relevant", "binary"]
+        for old in folder.glob("*.npz"):
+            old.unlink()  # what an earlier version scored says nothing of this one
+    elif args.large:
+        args.set = [name for name in args.set if name in SHARES]
+    facts, found = steps_of_leaves(), run(args, kind, folder)
+    bounded = {q: value for q, value in found.items() if q.endswith((f"of {BEFORE_NAME}", f"of {PEER}"))}
+    check(facts | bounded, path, [*facts, *{q.split(", ")[0] for q in bounded}])
+
+
+if __name__ == "__main__":
+    main()
