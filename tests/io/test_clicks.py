@@ -224,7 +224,10 @@ def quality(ranker):
 
 @pytest.mark.parametrize(
     "ranker",
-    [LinearRanker("pl-partition", 1e-3), TreeRanker("pl-partition", 40, min_rows=100, leaves=8)],
+    [
+        LinearRanker("pl-partition", 1e-3),
+        TreeRanker("pl-partition", 40, learning_rate=0.1, min_rows=100, leaves=8, subsample=1.0, feature_fraction=1.0),
+    ],
     ids=["linear", "trees"],
 )
 def test_positions_are_learned_and_left_out(ranker):

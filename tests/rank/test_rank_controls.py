@@ -169,7 +169,7 @@ def test_controls_that_do_not_fit_are_refused(control, words):
 
 
 ABLE = {
-    "trees": lambda: RANKERS["trees"]("pl-partition", n_trees=150, leaves=8),
+    "trees": lambda: RANKERS["trees"]("pl-partition", n_trees=150, learning_rate=0.1, leaves=8),
     "neural": lambda: RANKERS["neural"]("pl-partition", hidden=(8,), epochs=30, learning_rate=1e-2),
     "booster": lambda: RANKERS["booster"]("pl-partition", n_rounds=60),
     "listwise": lambda: RANKERS["listwise"](LinearRanker("pl-partition", l2=1e-6), parts=("place",)),

@@ -18,12 +18,13 @@ from placet.metrics import ndcg
 from placet.rank import LinearRanker, TreeRanker, boosting_objective
 from placet.rank.tree_arrays import Forest
 from placet.rank.trees import tree_ranker
-from placet.rank.trees.tree_ranker import FLOOR, Slopes
+from placet.rank.trees.tree_ranker import FARTHEST, FLOOR, Slopes, rate_for
 from placet.simulate import queries
 
 DATA = queries(70, (1, 8), 3, grades=3, noise=0.2, random_state=2)
 TRAIN, TEST = DATA[:50], DATA[50:]
 SMALL = {"n_trees": 30, "min_rows": 3, "leaves": 8}
+WHOLE = {"learning_rate": 0.1, "subsample": 1.0, "feature_fraction": 1.0}
 QUIET = {"verbosity": -1, "min_data_in_leaf": 3, "num_leaves": 8, "deterministic": True, "force_row_wise": True}
 
 
@@ -53,7 +54,9 @@ def test_slopes_are_gradient_and_curvature_in_the_callers_order(loss):
     g = grouped.restore(LOSSES[loss](inner, grouped.lists())[1])
     h = grouped.restore(LOSSES[loss].curvature(inner, grouped.lists()))
     assert_allclose(found_g, g / h.mean(), atol=1e-12)
-    assert_allclose(found_h, np.maximum(h / h.mean(), FLOOR), atol=1e-12)
+    least = np.abs(found_g) / FARTHEST if LOSSES[loss].law == "order" else 0.0
+    assert_allclose(found_h, np.maximum.reduce([h / h.mean(), np.full(len(h), FLOOR), least + 0 * h]), atol=1e-12)
+    assert (np.abs(found_g) / found_h <= 2.0 + 1e-9).all() == (LOSSES[loss].law == "order")
 
 
 @pytest.mark.parametrize("loss", ["bregman-ce", "bregman-square", "bregman-qnorm"])
@@ -81,6 +84,18 @@ def test_learned_parameters_reach_their_optimum():
     assert fixed.learned_ == {}
 
 
+def test_the_rate_follows_the_size_of_the_data():
+    """Few rows or few queries: slow; few trees: fast, but never above 0.2; a rate that is given is kept."""
+    assert rate_for(10**6, 10**4, 300) == rate_for(50_000, 1_500, 300) == 0.1
+    assert rate_for(12_500, 10**4, 300) == rate_for(10**6, 375, 300) == 0.05
+    assert rate_for(400, 20, 300) == 0.03 == rate_for(10**6, 20, 300)
+    assert rate_for(10**6, 10**4, 1000) == 0.03
+    small = {"n_trees": 100, "min_rows": 3, "leaves": 8}
+    alone, named = TreeRanker(**small).fit(TRAIN), TreeRanker(**small, learning_rate=0.09).fit(TRAIN)
+    assert_allclose(alone.predict(TEST), named.predict(TEST), atol=1e-12)  # 9 / 100
+    assert not np.allclose(alone.predict(TEST), TreeRanker(**small, learning_rate=0.1).fit(TRAIN).predict(TEST))
+
+
 def test_lightgbms_own_loop_grows_the_same_trees():
     X, y, qid = mixed(TRAIN)
     weight = np.linspace(1, 2, 50)
@@ -91,7 +106,7 @@ def test_lightgbms_own_loop_grows_the_same_trees():
         "objective": boosting_objective("pmop-fd", qid, weight=weight),
     }
     own = lgb.train(params, lgb.Dataset(X, y), 30)
-    ours = TreeRanker("pmop-fd", **SMALL).fit(X, y, qid=qid, weight=weight)
+    ours = TreeRanker("pmop-fd", **SMALL, **WHOLE).fit(X, y, qid=qid, weight=weight)
     assert np.corrcoef(own.predict(X), ours.predict(X))[0, 1] > 0.99
     assert ours.score(X, y, qid) > 0.9
 

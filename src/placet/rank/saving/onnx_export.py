@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from placet.io.files import writing
-from placet.kernels.rank.tree_leaves import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, ZERO_IS_MISSING
+from placet.kernels.rank.tree_leaves import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, PLAIN, ZERO, ZERO_IS_MISSING
 from placet.lazy import import_optional
 from placet.rank.tree_arrays import Forest
 
@@ -79,6 +79,10 @@ def add_trees(graph: OnnxGraph, forest: Forest) -> str:
     tree = np.searchsorted(forest.roots, np.arange(len(forest.feature)), side="right") - 1
     # a NaN that does not count as missing is a zero
     to_left = np.where(forest.how & NAN_IS_MISSING, forest.how & DEFAULT_LEFT, forest.threshold >= 0.0)
+    # values within ZERO of 0 count as 0, all on one side of a threshold
+    at, rounds = forest.threshold, inner & (forest.how & PLAIN == 0)
+    at = np.where(rounds & (at >= -ZERO) & (at < 0.0), np.nextafter(-ZERO, -1.0), at)
+    at = np.where(rounds & (at >= 0.0) & (at < ZERO), ZERO, at)
     value = forest.value / len(forest.roots) if forest.averaged else forest.value
     leaf = np.flatnonzero(~inner)
     from_array = graph.package.numpy_helper.from_array
@@ -94,7 +98,7 @@ def add_trees(graph: OnnxGraph, forest: Forest) -> str:
         nodes_nodeids=np.arange(len(inner)).tolist(),
         nodes_featureids=np.maximum(forest.feature, 0).tolist(),
         nodes_modes=np.where(inner, "BRANCH_LEQ", "LEAF").tolist(),
-        nodes_values_as_tensor=from_array(forest.threshold, "thresholds"),
+        nodes_values_as_tensor=from_array(at, "thresholds"),
         nodes_truenodeids=np.where(inner, forest.left, 0).tolist(),
         nodes_falsenodeids=np.where(inner, forest.right, 0).tolist(),
         nodes_missing_value_tracks_true=(inner & (to_left != 0)).astype(int).tolist(),

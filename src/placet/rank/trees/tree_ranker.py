@@ -77,7 +77,8 @@ class TreeRanker(OfTrees):
     l2 : float
         Penalty on leaf values (``reg_lambda``).
     subsample : float
-        Fraction of the rows drawn for each tree (with ``subsample_freq`` 1).
+        Fraction of the rows drawn for each tree (with ``subsample_freq`` 1).  Which rows are drawn depends on their
+        order (and on the parts, on a cluster); with 1.0 the order does not matter.
     feature_fraction : float
         Fraction of the features drawn for each tree (``colsample_bytree``).
     patience : int
