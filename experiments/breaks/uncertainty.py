@@ -9,12 +9,15 @@ import polars as pl
 
 from experiments.breaks.mutant import Mutant, after, always, before
 from placet import Comparisons, Rankings
+from placet.metrics import JudgedMean
 
 CONSENSUS = "placet.aggregate.result.result:Consensus"
 COVERAGE, EFFECTS, FORECASTS = "uncertainty.coverage", "uncertainty.effects", "uncertainty.forecasts"
 CHOICES, DOOR = "uncertainty.choices", "placet.rank.choices.choice_door:"
 TABLE = "placet.rank.linear.coefficients:CoefficientTable"
 FORECAST = "placet.aggregate.result.learned.forecast:Forecast.updated"
+RELEVANCE = "uncertainty.judged_relevance"
+JUDGED_MEAN = "experiments.uncertainty.judged_relevance:judged_mean"
 
 
 def any_rank(found: tuple[np.ndarray, np.ndarray], *_: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -66,6 +69,26 @@ def sharper(power: float) -> Callable[..., tuple[Any, np.ndarray]]:
 
 def wide(found: tuple[np.ndarray, np.ndarray], *_: Any) -> tuple[np.ndarray, np.ndarray]:
     return found[0] - 10.0, found[1] + 10.0
+
+
+def judge_for_people(found: JudgedMean, *_: Any) -> JudgedMean:
+    half = 1.96 * found.judge.stderr
+    return replace(found, mean=found.judge.mean, low=found.judge.mean - half, high=found.judge.mean + half)
+
+
+def people_alone(found: JudgedMean, *_: Any) -> JudgedMean:
+    return replace(found, mean=found.human.mean, low=found.human_low, high=found.human_high)
+
+
+def half_as_wide(found: JudgedMean, *_: Any) -> JudgedMean:
+    half = (found.high - found.low) / 4
+    return replace(found, low=found.mean - half, high=found.mean + half)
+
+
+def endless_judge(h: np.ndarray, j: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """The lists of the judge alone as if there were a thousand times as many: its mean is taken for the truth."""
+    alone = np.isnan(h)
+    return np.r_[h, np.full(999 * alone.sum(), np.nan)], np.r_[j, np.tile(j[alone], 999)], level
 
 
 def all_separated(found: np.ndarray, consensus: Any, *_: Any) -> np.ndarray:
@@ -158,5 +181,11 @@ BREAKS = [
         "stated pairs as partitions",
         "experiments.uncertainty.defaults:read_preferences",
         always(kind="ballots"),
+    ),
+    Mutant(RELEVANCE, "the judge's mean for people's", JUDGED_MEAN, after(judge_for_people)),
+    Mutant(RELEVANCE, "people alone", JUDGED_MEAN, after(people_alone)),
+    Mutant(RELEVANCE, "half of the error", JUDGED_MEAN, after(half_as_wide)),
+    Mutant(
+        RELEVANCE, "the judge's mean has no error", "placet.metrics.human_and_judge:_by_line", before(endless_judge)
     ),
 ]

@@ -6,6 +6,7 @@ offsets)``; then ``summary(values)``, ``compare(a, b)`` and ``compare_systems({n
 
 from placet.data.gains import DISCOUNTS, GAINS
 from placet.metrics.conventions import CONVENTIONS
+from placet.metrics.human_and_judge import JudgedMean, judged_mean
 from placet.metrics.interrater import Agreement, kendall_w, krippendorff_alpha
 from placet.metrics.metric_table import ALIASES, METRICS, Metric, evaluate, evaluate_parts, metric
 from placet.metrics.order_agreement import footrule, kendall_tau, rbo, spearman_rho
@@ -25,6 +26,7 @@ __all__ = [
     "GAINS",
     "METRICS",
     "Agreement",
+    "JudgedMean",
     "MeanSummary",
     "Metric",
     "Pair",
@@ -41,6 +43,7 @@ __all__ = [
     "evaluate_parts",
     "footrule",
     "holm",
+    "judged_mean",
     "kendall_tau",
     "kendall_w",
     "krippendorff_alpha",

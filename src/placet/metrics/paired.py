@@ -27,7 +27,7 @@ def summary(values: ArrayLike) -> MeanSummary:
     >>> summary([1.0, 0.0, float("nan")])
     MeanSummary(mean=0.5, stderr=0.5, n_lists=2, n_undefined=1)
     """
-    values = _column(values, "values")
+    values = list_values(values, "values")
     defined = values[~np.isnan(values)]
     n = len(defined)
     mean = float(defined.mean()) if n else float("nan")
@@ -71,7 +71,7 @@ def compare(
     >>> compare([0.9, 0.8, 0.7], [0.6, 0.7, 0.5]).p_value  # 2 of 8 sign patterns are as far from 0
     0.25
     """
-    a, b = _column(a, "a"), _column(b, "b")
+    a, b = list_values(a, "a"), list_values(b, "b")
     if a.shape != b.shape:
         raise ValueError(f"a has {len(a)} lists and b has {len(b)}; compare values of the same lists in the same order")
     if n_boot < 1 or not 0 < level < 1:
@@ -88,7 +88,8 @@ def compare(
     return PairedDifference(float(kept.mean()), float(low), float(high), level, p_value, len(kept), len(d) - len(kept))
 
 
-def _column(values: ArrayLike, what: str) -> np.ndarray:
+def list_values(values: ArrayLike, what: str) -> np.ndarray:
+    """Values of lists (lists,) as an array; an error for another shape."""
     refuse_masked_or_complex(values)
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:

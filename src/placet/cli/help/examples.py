@@ -56,7 +56,7 @@ EXAMPLES = {
     "evaluate": """
         placet evaluate scores.txt test.letor  # NDCG and others, with errors
         placet evaluate run.trec qrels.txt --metric ndcg@10,map
-        placet evaluate scores.txt test.letor --out metrics.csv""",
+        placet evaluate run.trec --qrels human.txt --judged llm.txt  # few judgments of people, many of a judge""",
     "compare": """
         placet compare new.run old.run qrels.txt  # which is better, and is it beyond chance
         placet compare a.placet b.placet test.letor --metric ndcg@10

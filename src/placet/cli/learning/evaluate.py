@@ -8,6 +8,7 @@ import typer
 from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say
 from placet.cli.common.metric_values import say_unanswered, split_specs, subtopics
 from placet.cli.common.options import OF_VOTES, AsJson, Out, check_reading, from_stdin, reads
+from placet.cli.learning.judged_evaluation import evaluate_with_judge
 
 if TYPE_CHECKING:
     from placet.io import Judged
@@ -23,14 +24,19 @@ def evaluate(
         ),
     ],
     labels: Annotated[
-        Path,
+        Path | None,
         typer.Argument(callback=from_stdin, help="LETOR / svmlight file, TREC qrels, or extreme classification text."),
-    ],
+    ] = None,
     metric: Annotated[str, typer.Option("--metric", help="Metrics, separated by commas.")] = "ndcg@10,map",
     compat: Annotated[str, typer.Option(help="Conventions of another package: lightgbm, xgboost, trec_eval, ...")] = "",
     per_query: Annotated[bool, typer.Option("--per-query", help="One row per query.")] = False,
     train: Annotated[
         Path | None, typer.Option(help="Training points, from which propensities of labels are taken (psp, psndcg).")
+    ] = None,
+    qrels: Annotated[Path | None, typer.Option("--qrels", help="The labels, by name instead of as LABELS.")] = None,
+    judge: Annotated[
+        Path | None,
+        typer.Option("--judged", help="Qrels of a judge for many queries, beside those of people for a few."),
     ] = None,
     out: Out = None,
     as_json: AsJson = False,
@@ -39,7 +45,9 @@ def evaluate(
 ) -> None:
     """Score a run or a file of scores against graded labels.
 
-    The mean is over the queries in which a metric is defined; the number of queries left out is reported.
+    The mean is over the queries in which a metric is defined; the number of queries left out is reported.  With
+    --judged the labels are those of people, for some of the queries, and the mean is what people would have given over
+    all queries of the judge, with an interval of 95 %.
     """
     from placet.io import read_judged
     from placet.metrics import evaluate as evaluate_all
@@ -48,7 +56,13 @@ def evaluate(
 
     check_suffix(out)
     check_reading(reading, ["qrels", "letor", "features", "xmc"], "placet evaluate")
+    labels = _only_labels(labels, qrels)
     specs = [metric_of(with_compat(text, compat)) for text in split_specs(metric)]
+    if judge is not None:
+        if reading or train is not None:
+            raise ValueError("--judged is for a TREC run and two files of qrels, which take no other option of reading")
+        evaluate_with_judge(specs, scores, labels, judge, per_query, out, as_json)
+        return
     with progress_bar("reading"):
         judged = read_judged(scores, labels, **reading)
     say_unanswered(scores, judged)
@@ -78,6 +92,19 @@ def evaluate(
     for spec, s in table:
         if s.n_undefined:
             say(f"{spec}: {s.n_undefined} of {s.n_lists + s.n_undefined} queries have no value and are not in the mean")
+
+
+def _only_labels(labels: Path | None, qrels: Path | None) -> Path:
+    """The labels, given as an argument or by name."""
+    if labels is not None and qrels is not None:
+        raise ValueError(f"the labels are given twice, {labels} and --qrels {qrels}; leave one out")
+    found = labels or qrels
+    if found is None:
+        raise ValueError(
+            "placet evaluate needs LABELS: LETOR / svmlight file, TREC qrels, or extreme classification text; see "
+            "placet evaluate --help"
+        )
+    return found
 
 
 def row_propensities(judged: "Judged", labels: Path, train: Path | None) -> Any:
