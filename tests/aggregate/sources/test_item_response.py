@@ -95,9 +95,11 @@ def test_errors():
         consensus(placet.Rankings.from_orders([["a", "b"]]), "borda").predict("a", 0)
 
 
-def test_dispersions_that_overshoot_are_damped():
-    """Solved by all, by all but one, and by the best: without damping two sets of dispersions follow each other."""
-    solved = [[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 0], [1, 0, 1, 0]]
-    table = Scores.from_table(np.array(solved, float), items=list("abcde"), tasks=list("uvwx"))
-    fit = fit_sources(None, [TableLikelihood.of(table, np.arange(5))], 5).fit
+@pytest.mark.parametrize("solved", ["1111 1110 1111 1110 1010", "101 101 001 10- 101 111"])
+def test_dispersions_that_overshoot_are_damped(solved):
+    """Without damping, two sets of dispersions follow each other; the second is item response with a table's default."""
+    value = [[np.nan if cell == "-" else float(cell) for cell in row] for row in solved.split()]
+    table = Scores.from_table(value)
+    fit = fit_sources(None, [TableLikelihood.of(table, np.arange(len(value)))], len(value)).fit
     assert (fit.message, fit.converged) == ("converged", True)
+    assert consensus(table, "item-response", bootstrap=2).fit.converged

@@ -204,8 +204,8 @@ class TableLikelihood:
         common = max(float(total.sum() / left.sum()), 1e-4)
         new = np.maximum((SHARED * common + total) / (SHARED + left), 0.1 * common)
         step = np.log(new / self.dispersion)
-        if self.step @ step < 0:  # the fits overshoot, and might go back and forth for ever
-            self.damping *= 0.5
+        back = bool(self.step @ step < -0.5 * self.step @ self.step)  # as far back: it might go to and fro for ever
+        self.damping = 0.5 * self.damping if back else min(1.0, 2 * self.damping)
         self.dispersion = self.dispersion * np.exp(self.damping * step)
         self.step = step
         return float(np.abs(step).max())
