@@ -45,6 +45,22 @@ def test_the_runtime_gives_the_scores(name, tmp_path):
         assert len(ranker.pairs_)
 
 
+@pytest.mark.parametrize("hidden", [(), (6, 5)])
+def test_a_ranker_of_labels_gives_the_scores_of_all_labels(hidden, tmp_path):
+    pytest.importorskip("torch")
+    X, Y = np.tile(np.eye(4), (12, 1)), np.tile(np.eye(4, 6) + np.eye(4, 6, 1), (12, 1))
+    ranker = RANKERS["labels"]("pl-partition", hidden, learning_rate=1e-1, epochs=3, batch=8).fit(X, Y)
+    ranker.to_onnx(tmp_path / "labels.onnx")
+    new = np.random.default_rng(0).normal(size=(50, 4))
+    found = answer(tmp_path / "labels.onnx", new)
+    assert found.shape == (50, 6)
+    best = ranker.top(new, 6)
+    np.testing.assert_array_equal(np.argsort(-found, axis=1)[:, 0], best.label[:, 0])
+    np.testing.assert_allclose(-np.sort(-found, axis=1), best.score, rtol=1e-4, atol=1e-5)
+    assert answer(tmp_path / "labels.onnx", new[:1]).shape == (1, 6)
+    assert np.ptp(found, axis=0).min() > 0
+
+
 @pytest.mark.parametrize("missing", [False, True])
 def test_trees_answer_on_thresholds_and_missing_values_as_they_do_here(missing, tmp_path):
     """Rows on and beside every threshold, with NaN, where training had missing values and where it had none."""
@@ -61,7 +77,8 @@ def test_trees_answer_on_thresholds_and_missing_values_as_they_do_here(missing, 
 def test_what_has_no_form_is_refused_and_nothing_is_written(tmp_path):
     blend = RANKERS["blend"]([LinearRanker(), LinearRanker("ranknet")]).fit(DATA)
     with pytest.raises(
-        ValueError, match="Blend has no ONNX form; LinearRanker, TreeRanker, ForestRanker, NeuralRanker have one"
+        ValueError,
+        match="Blend has no ONNX form; LinearRanker, TreeRanker, ForestRanker, NeuralRanker, LabelRanker have one",
     ):
         blend.to_onnx(tmp_path / "model.onnx")
     zero = TreeRanker(n_trees=3, min_rows=3).fit(DATA)

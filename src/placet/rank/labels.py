@@ -23,6 +23,7 @@ from placet.rank.documents import Documents, OwnLabels, checked_features
 from placet.rank.query_rows import mean_defined
 from placet.rank.ranker import Ids, Ranker
 from placet.rank.saving.fitted_state import Array, Learned, Number, holds
+from placet.rank.saving.onnx_export import OnnxGraph, add_network
 from placet.rank.torch import neural
 from placet.rank.torch.network import (
     Layer,
@@ -254,6 +255,10 @@ class LabelRanker(Ranker):
                 f"the ranker was fitted on {self.sizes_[-1]} labels; these documents have {data.Y.shape[1]}"
             )
         return data
+
+    def _add_onnx(self, graph: OnnxGraph) -> str:
+        graph.n_labels = int(self.sizes_[-1])
+        return add_network(graph, "X", self._network())
 
     def _network(self) -> list[Layer]:
         return layers(self.weights_, self.sizes_.tolist())

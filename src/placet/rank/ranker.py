@@ -276,7 +276,8 @@ class Ranker(BaseEstimator):
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the score as an ONNX model, from float64 ``X`` (rows, features) to ``scores`` (rows,).
 
-        For linear rankers, trees and networks, which score each row by itself.  Needs the package onnx
+        For linear rankers, trees and networks, which score each row by itself; a ranker of labels gives ``scores``
+        (rows, labels) of dense rows.  Needs the package onnx
         (``pip install 'placet[onnx]'``); onnxruntime reproduces the scores of `predict` to about seven digits.
         """
         self._check_fitted()

@@ -1,10 +1,11 @@
-"""ONNX graphs from a float64 table X (rows, features) to scores (rows,), for rankers that score each row by itself.
+"""ONNX graphs from a float64 table X (rows, features) to scores (rows,), for rankers that score each row by itself, or
+to scores (rows, labels), for rankers of labels.
 
 A kind of ranker adds its nodes in ``Ranker._add_onnx``.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,16 @@ def write_onnx(path: str | os.PathLike[str], n_features: int, add_scores: Callab
     """Write a model atomically; ``add_scores`` adds the nodes to a graph and returns the name of the last output."""
     package = import_optional("onnx", "ONNX files are written with the package onnx", "pip install 'placet[onnx]'")
     graph = OnnxGraph(package)
-    graph.add("Reshape", [add_scores(graph), graph.constant(np.array([-1], np.int64))], output="scores")
+    last = add_scores(graph)
+    shape = [-1] if graph.n_labels is None else [-1, graph.n_labels]
+    graph.add("Reshape", [last, graph.constant(np.array(shape, np.int64))], output="scores")
     kinds, helper = package.TensorProto, package.helper
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
             "placet",
             [helper.make_tensor_value_info("X", kinds.DOUBLE, ["rows", int(n_features)])],
-            [helper.make_tensor_value_info("scores", graph.kind, ["rows"])],
+            [helper.make_tensor_value_info("scores", graph.kind, ["rows", *shape[1:]])],
             graph.constants,
         ),
         opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", TREE_OPSET)],
@@ -49,6 +52,7 @@ class OnnxGraph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.kind = package.TensorProto.DOUBLE  # type of the scores
+        self.n_labels: int | None = None  # scores of a row, if it has one for every label
 
     def constant(self, values: Any) -> str:
         """Add a constant array; return its name."""
@@ -65,6 +69,16 @@ class OnnxGraph:
     def standardize(self, mean: Any, scale: Any) -> str:
         """(X - mean) / scale."""
         return self.add("Div", [self.add("Sub", ["X", self.constant(mean)]), self.constant(scale)])
+
+
+def add_network(graph: OnnxGraph, rows: str, layers: Sequence[tuple[Any, Any]]) -> str:
+    """Add a network of layers (W, b) with rectified units between them; return the name of its output."""
+    graph.kind = graph.package.TensorProto.FLOAT
+    out = graph.add("Cast", [rows], to=graph.kind)
+    for k, (W, b) in enumerate(layers):
+        out = graph.add("Relu", [out]) if k else out
+        out = graph.add("Add", [graph.add("MatMul", [out, graph.constant(W.T if k else W)]), graph.constant(b)])
+    return out
 
 
 def add_trees(graph: OnnxGraph, forest: Forest) -> str:

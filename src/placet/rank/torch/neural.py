@@ -16,7 +16,7 @@ from placet.rank.controls import effects_of
 from placet.rank.feature_tables import moments
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, Learned, holds
-from placet.rank.saving.onnx_export import OnnxGraph
+from placet.rank.saving.onnx_export import OnnxGraph, add_network
 from placet.rank.torch.network import (
     Layer,
     Weights,
@@ -176,12 +176,9 @@ class NeuralRanker(Ranker):
         return out
 
     def _add_onnx(self, graph: OnnxGraph) -> str:
-        graph.kind = graph.package.TensorProto.FLOAT
-        out = graph.add("Cast", [graph.standardize(self.mean_, self.scale_)], to=graph.kind)
-        for k, (W, b) in enumerate(layers(self.weights_, self.sizes_.tolist())):
-            out = graph.add("Relu", [out]) if k else out
-            out = graph.add("Add", [graph.add("MatMul", [out, graph.constant(W.T if k else W)]), graph.constant(b)])
-        return out
+        return add_network(
+            graph, graph.standardize(self.mean_, self.scale_), layers(self.weights_, self.sizes_.tolist())
+        )
 
     def _scores(self, queries: Queries) -> Floats:
         network, X = layers(self.weights_, self.sizes_.tolist()), queries.X
