@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from placet.aggregate.ballots.ballot_heights import ballot_roots
 from placet.aggregate.data_facts import data_kind, notes_of_data, refuse_design, unused_note, with_votes_counted
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood import information
@@ -140,7 +141,10 @@ class _BallotModel(Estimator):
                 return fields, [agents_note(ballots, int(used.sum()), "ballots"), *notes]
             said = [] if used is None else [NOT_BY_AGENT]
         covariance, stderr, notes = uncertainty_of_optima(b, optima, x, self.stderr, self.random_state)
-        return {"covariance": covariance, "stderr": stderr}, [*said, *notes]
+        fields = {"covariance": covariance, "stderr": stderr}
+        if self.stderr in ("auto", "observed") and covariance is not None and not said and len(optima.fits) == 1:
+            fields["roots"] = ballot_roots(b, ballots, optima.fits[0].x)
+        return fields, [*said, *notes]
 
     def result(self, data: Rankings | Comparisons | Parts, notes: list[str], **fields: Any) -> Consensus:
         """The result of the fit: the data's notes and support, notes on the fit, and its other fields."""

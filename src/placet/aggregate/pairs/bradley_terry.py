@@ -12,10 +12,11 @@ from placet.aggregate.likelihood.controls import control_names, refuse_row_contr
 from placet.aggregate.likelihood.existence import agent_factor, notes_of_pairs, notes_of_tie_rate
 from placet.aggregate.likelihood.information import DIRECT, SCORE_TOLERANCE, WAY_OUT, WHAT, Stderr
 from placet.aggregate.likelihood.prior import LEARN, Prior, check_prior, prior_note
+from placet.aggregate.likelihood.signed_roots import SignedRoots
 from placet.aggregate.pairs import pair_likelihood
 from placet.aggregate.pairs.ballot_pairs import INDEPENDENT_PAIRS, counted_pairs
+from placet.aggregate.pairs.pair_heights import PairHeights
 from placet.aggregate.pairs.pair_likelihood import Derivatives, PairCounts
-from placet.aggregate.pairs.signed_roots import SignedRoots
 from placet.aggregate.result.independent_units import MOST_UNITS
 from placet.aggregate.result.learned.control_effects import Controls
 from placet.aggregate.result.result import Consensus
@@ -275,7 +276,7 @@ class BradleyTerry(Estimator):
             full = pair_likelihood.covariance_of(p, at, robust, self.fit_.x[:n], self.prior_spread)
             fields: dict[str, Any] = {"covariance": full[:n, :n]}
             if robust is None and len(self.fit_.x) <= DIRECT:
-                fields["roots"] = SignedRoots(p, self.fit_.x, np.arange(n))
+                fields["roots"] = SignedRoots(PairHeights(p), self.fit_.x, np.arange(n))
             return fields, np.sqrt(np.diag(full)[n:]), []
         stderr = pair_likelihood.stderr_of_many(p, at, np.random.default_rng(self.random_state), robust)
         return {"stderr": stderr}, pair_likelihood.extra_stderr(p, at, robust), [SAMPLED]

@@ -40,7 +40,7 @@ def refuse_without_squares(draws: Floats) -> None:
 
 
 class Roots(Protocol):
-    """Signed roots of the posterior, normal near a perfect record too (`placet.aggregate.pairs.signed_roots`)."""
+    """Signed roots of the posterior, normal near a perfect record too (`placet.aggregate.likelihood.signed_roots`)."""
 
     def root(self, i: int, j: int) -> float:
         """The signed root of score i - score j."""

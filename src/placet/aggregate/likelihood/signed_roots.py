@@ -1,4 +1,4 @@
-"""Signed roots of the posterior of pair counts: how sure the order of two items is, near a perfect record too.
+"""Signed roots of the posterior: how sure the order of two items is, near a perfect record too.
 
 A standard error comes from the curvature at the mode.  An item that wins 200 of 200 has its mode where votes hardly
 bend the posterior, so that its score seems less certain than after 199 of 200.  The signed root compares heights:
@@ -9,12 +9,12 @@ log 2 to f(0), and less than that to f(d) if the item is above: r never falls.
 
 import math
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from placet.aggregate.pairs.pair_likelihood import PairCounts, derivatives, hessian, value
 from placet.data.arrays import Floats, Ints
 
 MOST_STEPS, MOST_HALVINGS = 100, 30
@@ -24,7 +24,7 @@ FAR = 2.4
 """Difference of scores beyond which another win can make the studentized difference smaller: 11 wins in 12."""
 
 MOST_FAR_PAIRS = 500
-"""Largest number of pairs whose roots are computed for one table."""
+"""Largest number of pairs whose roots are computed for one table of votes."""
 
 MOST_PERFECT, FARTHEST_ERRORS = 50, 64.0
 """Largest number of perfect records whose intervals are profiled, and how far these may reach."""
@@ -36,11 +36,33 @@ CONTINUITY = 0.5
 """Votes by which the winner's count is lowered in tests, as counts are whole numbers."""
 
 
+class Heights(Protocol):
+    """A negative log posterior of scores (n_items,) and what stands beside them, divided by ``scale``."""
+
+    @property
+    def scale(self) -> float: ...
+    @property
+    def n_items(self) -> int: ...
+    @property
+    def most_pairs(self) -> int:
+        """How many pairs may be looked at for one table."""
+
+    def value(self, x: Floats) -> float: ...
+    def slopes(self, x: Floats) -> tuple[Floats, Floats]:
+        """Gradient, and a Hessian that is positive definite."""
+
+    def allowed(self, x: Floats) -> bool:
+        """Whether x is in the domain."""
+
+    def perfect(self) -> NDArray[np.bool_]:
+        """(n_items,): items that were compared, and won all or lost all."""
+
+
 @dataclass(frozen=True, eq=False)
 class SignedRoots:
-    """Signed roots of the differences of the items numbered ``index`` in the counts ``p``, whose minimum is ``x``."""
+    """Signed roots of differences of the items numbered ``index`` in the posterior ``p``, whose minimum is ``x``."""
 
-    p: PairCounts
+    p: Heights
     x: Floats
     index: Ints
 
@@ -59,7 +81,7 @@ class SignedRoots:
         theta = self.x[self.index]
         far = np.argwhere((theta[:, None] - theta > FAR) & ~found)
         out = found.copy()
-        for i, j in far.tolist() if len(far) <= MOST_FAR_PAIRS else []:
+        for i, j in far.tolist() if len(far) <= self.p.most_pairs else []:
             a, b = int(self.index[i]), int(self.index[j])
             start = self.x.copy()
             start[[a, b]] = start[[a, b]].mean()
@@ -77,22 +99,14 @@ class SignedRoots:
         """
         low, high = np.full((2, len(self.index)), z)
         n = self.p.n_items
-        for k in np.flatnonzero(self._perfect()[self.index])[:MOST_PERFECT].tolist():
+        for k in np.flatnonzero(self.p.perfect()[self.index])[:MOST_PERFECT].tolist():
             contrast = np.zeros(len(self.x))
             contrast[:n] = -1.0 / n
             contrast[self.index[k]] += 1.0
-            at = hessian(self.p, derivatives(self.p, self.x))
-            error = math.sqrt(float(contrast @ np.linalg.solve(at, contrast)) / self.p.scale)
+            H = self.p.slopes(self.x)[1]
+            error = math.sqrt(float(contrast @ np.linalg.solve(H, contrast)) / self.p.scale)
             low[k], high[k] = (self._reach(contrast, side * error, z) for side in (-1.0, 1.0))
         return low, high
-
-    def _perfect(self) -> NDArray[np.bool_]:
-        """(n,): items of the counts that were compared, and won all or lost all."""
-        p, n = self.p, self.p.n_items
-        won = np.bincount(p.i, p.wins_i, n) + np.bincount(p.j, p.wins_j, n)
-        lost = np.bincount(p.i, p.wins_j, n) + np.bincount(p.j, p.wins_i, n)
-        tied = np.bincount(p.i, p.ties, n) + np.bincount(p.j, p.ties, n)
-        return (tied == 0) & ((won == 0) != (lost == 0))
 
     def _reach(self, contrast: Floats, error: float, z: float) -> float:
         """The number of errors, along ``contrast`` in the direction of ``error``, at which the root is ``z``."""
@@ -119,11 +133,11 @@ class SignedRoots:
         return self._fall(minimum(self.p, self.x, a, b, equal=True), best, gap)
 
     def _fall(self, x: Floats, best: Floats, more: float = 0.0) -> float:
-        fall = value(self.p, x) - value(self.p, best) - more
+        fall = self.p.value(x) - self.p.value(best) - more
         return math.sqrt(2 * self.p.scale * max(fall, 0.0))
 
 
-def minimum(p: PairCounts, x: Floats, i: int, j: int, *, equal: bool) -> Floats:
+def minimum(p: Heights, x: Floats, i: int, j: int, *, equal: bool) -> Floats:
     """The minimum with equal scores i and j, or else with CONTINUITY of a vote less for i and more for j.
 
     By Newton's method from the minimum x of ``p``.
@@ -137,32 +151,32 @@ def minimum(p: PairCounts, x: Floats, i: int, j: int, *, equal: bool) -> Floats:
     return _newton(p, x, contrast, np.zeros(len(x)), fixed=True)
 
 
-def minimum_along(p: PairCounts, x: Floats, contrast: Floats, value_there: float) -> Floats:
+def minimum_along(p: Heights, x: Floats, contrast: Floats, value_there: float) -> Floats:
     """The minimum among the points with ``contrast @ x`` = ``value_there``, from the minimum x of ``p``."""
-    along = np.linalg.solve(hessian(p, derivatives(p, x)), contrast)
+    along = np.linalg.solve(p.slopes(x)[1], contrast)
     start = x + along * ((value_there - float(contrast @ x)) / float(contrast @ along))
     return _newton(p, start, contrast, np.zeros(len(x)), fixed=True)
 
 
-def _newton(p: PairCounts, x: Floats, contrast: Floats, tilt: Floats, *, fixed: bool) -> Floats:
+def _newton(p: Heights, x: Floats, contrast: Floats, tilt: Floats, *, fixed: bool) -> Floats:
     """Newton's method with ``tilt`` added to the gradient; if ``fixed``, each step minimizes the quadratic
     approximation among the points with the same ``contrast @ x``.
     """
-    here = value(p, x) + float(tilt @ x)
+    here = p.value(x) + float(tilt @ x)
     for _ in range(MOST_STEPS):
-        at = derivatives(p, x)
-        factor, failed = lapack.dpotrf(hessian(p, at), lower=1, overwrite_a=1)
+        gradient, H = p.slopes(x)
+        factor, failed = lapack.dpotrf(H, lower=1, overwrite_a=1)
         if failed:
             raise np.linalg.LinAlgError("the Hessian is not positive definite")
-        step, along = lapack.dpotrs(factor, np.column_stack([at.gradient + tilt, contrast]), lower=1)[0].T
+        step, along = lapack.dpotrs(factor, np.column_stack([gradient + tilt, contrast]), lower=1)[0].T
         if fixed:
             step = step - along * (contrast @ step) / (contrast @ along)
         if np.abs(step).max() <= STEP_TOLERANCE:
             break
         for _ in range(MOST_HALVINGS):
             new = x - step
-            if not (p.model == "rao-kupper" and new[p.n_items] <= 0):
-                there = value(p, new) + float(tilt @ new)
+            if p.allowed(new):
+                there = p.value(new) + float(tilt @ new)
                 if there <= here:
                     x, here = new, there
                     break
