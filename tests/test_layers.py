@@ -16,9 +16,9 @@ LAYERS = (
 ).split()
 INSIDE = {
     "kernels": "jit vector sums ranges metrics parse losses aggregate rank tracking",
-    "io": "escaping output text compression files tables surveys sparse ballots battles features clicks preferences preflib ratings score_tables"
+    "io": "escaping output text compression files tables surveys sparse ballots battles contests features clicks preferences preflib ratings score_tables"
     " trec judged_scores evals formats several_files scanning",
-    "aggregate": "places instances data_facts goal_verdict result resample likelihood pairs ballots mpm rules committees distance method scores"
+    "aggregate": "places instances data_facts goal_verdict result resample likelihood pairs ballots mpm rules committees distance games method scores"
     " method_table defaults mixture sources asking data_in_parts proof consensus_door influence voter_pulls proof_door",
     "rank": "documents validation controls sklearn_conventions feature_tables tree_arrays query_rows monotone"
     " similarity saving tier_probabilities probabilities ranker named_ranker linear trees boosting listwise torch fusion"

@@ -21,6 +21,15 @@ eel,Anguilliformes,0,https://example.org/eel
     "abc.ballots": "3: A > B > C\n2: B > C > A\n",
     "drinks.ballots": "5: tea > coffee = cocoa\n4: coffee > tea\n2: tea > cocoa > coffee\n1: cocoa > coffee\n",
     "club.ballots": "8: Ann > Bob > Cid\n5: Bob > Cid > Ann\n7: Cid > Bob > Ann\n",
+    "cup.csv": (
+        "date,home_team,away_team,home_score,away_score,neutral\n"
+        "2025-03-01,ant,bee,3,0,false\n"
+        "2025-03-08,bee,cat,1,1,false\n"
+        "2025-03-15,cat,ant,0,2,false\n"
+        "2025-04-05,ant,cat,2,1,false\n"
+        "2025-04-12,bee,ant,1,1,false\n"
+        "2025-04-19,cat,bee,2,0,true\n"
+    ),
     "clicks.csv": "session,query,document,position,clicked\n1,tea,a,1,0\n1,tea,b,2,1\n1,tea,c,3,0\n2,tea,b,1,1\n2,tea,a,2,0\n2,tea,c,3,0\n",
     "engines.run": "".join(
         f"{query} Q0 {document} {k + 1} {4 - k} {engine}\n"

@@ -4,6 +4,7 @@ from experiments.breaks import (
     asking,
     clicks,
     dissertation,
+    games,
     mpm,
     pl_partition,
     pmop,
@@ -14,5 +15,18 @@ from experiments.breaks import (
     uncertainty,
 )
 
-FOLDERS = (asking, clicks, dissertation, mpm, pl_partition, pmop, proof, quality, sources, structrank, uncertainty)
+FOLDERS = (
+    asking,
+    clicks,
+    dissertation,
+    games,
+    mpm,
+    pl_partition,
+    pmop,
+    proof,
+    quality,
+    sources,
+    structrank,
+    uncertainty,
+)
 BREAKS = [mutant for folder in FOLDERS for mutant in folder.BREAKS]

@@ -20,13 +20,26 @@ if TYPE_CHECKING:
     )
     from placet.aggregate.consensus_door import consensus
     from placet.axioms import audit
-    from placet.data import Clicks, Comparisons, DataError, Lists, Parts, Queries, Rankings, Scores, Sources, concat
+    from placet.data import (
+        Clicks,
+        Comparisons,
+        DataError,
+        Games,
+        Lists,
+        Parts,
+        Queries,
+        Rankings,
+        Scores,
+        Sources,
+        concat,
+    )
     from placet.io import (
         read,
         read_ballots,
         read_battles,
         read_clicks,
         read_features,
+        read_games,
         read_letor,
         read_letor_agg,
         read_preferences,
@@ -55,6 +68,7 @@ _HOME = {
         "Clicks",
         "Comparisons",
         "DataError",
+        "Games",
         "Lists",
         "Parts",
         "Queries",
@@ -69,6 +83,7 @@ _HOME = {
         "read_battles",
         "read_clicks",
         "read_features",
+        "read_games",
         "read_letor",
         "read_letor_agg",
         "read_preferences",

@@ -9,6 +9,7 @@ from placet.io import FORMATS
 
 FILES = {
     "battles": ("v.csv", "a,b,winner\nx,y,a\ny,z,a\n"),
+    "games": ("g.csv", "home,away,home_score,away_score\nx,y,2,1\ny,z,0,0\n"),
     "ratings": ("r.csv", "user,item,rating\nu,x,3\nu,y,2\n"),
     "features": ("f.csv", "qid,label,f1\n1,1,0.5\n1,0,0.2\n"),
     "scores": ("s.csv", "item,task,score\nx,t,1\ny,t,2\n"),

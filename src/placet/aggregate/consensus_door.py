@@ -16,7 +16,7 @@ from placet.aggregate.defaults import default_of
 from placet.aggregate.instances import sources_by_instance, split, without_empty_instances
 from placet.aggregate.likelihood.prior import LEARN
 from placet.aggregate.method import Method
-from placet.aggregate.method_table import EVERY, METHODS, MethodName, method_name, method_of
+from placet.aggregate.method_table import EVERY, GAMES, METHODS, MethodName, method_name, method_of
 from placet.aggregate.resample import busy_agents, resample, resampling_words, units_of, units_of_parts
 from placet.aggregate.result.asked import Asked
 from placet.aggregate.result.consensus_set import ConsensusSet
@@ -27,6 +27,8 @@ from placet.aggregate.result.result import Consensus
 from placet.aggregate.scores.score_consensus import consensus_of_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats, with_columns
+from placet.data.contests.games import Games
+from placet.data.errors import as_choices
 from placet.data.parameters import check_seed
 from placet.data.scores import Scores
 from placet.optim import Progress
@@ -46,7 +48,7 @@ MOST_COVARIANCES = 1 << 27
 
 @overload
 def consensus(
-    data: Rankings | Comparisons | Scores | Parts,
+    data: Rankings | Comparisons | Scores | Parts | Games,
     method: MethodName | str | None = ...,
     *,
     bootstrap: int = ...,
@@ -58,7 +60,7 @@ def consensus(
 ) -> Consensus: ...
 @overload
 def consensus(
-    data: Rankings | Comparisons | Scores | Parts | Mapping[Hashable, Any],
+    data: Rankings | Comparisons | Scores | Parts | Games | Mapping[Hashable, Any],
     method: "MethodName | str | Mixture | None" = ...,
     *,
     bootstrap: int = ...,
@@ -69,7 +71,7 @@ def consensus(
     **params: Any,
 ) -> Consensus | ConsensusSet: ...
 def consensus(
-    data: Rankings | Comparisons | Scores | Parts | Mapping[Hashable, Any],
+    data: Rankings | Comparisons | Scores | Parts | Games | Mapping[Hashable, Any],
     method: "MethodName | str | Mixture | None" = None,
     *,
     bootstrap: int = 0,
@@ -88,8 +90,8 @@ def consensus(
     Parameters
     ----------
     data : ballots, votes or a table of scores (`placet.read_scores`); `Parts` of ballots or votes (`placet.scan`),
-        which need not fit in memory; a mapping of names to data (`placet.read_slices`), each solved separately; or
-        `placet.Sources`, fitted jointly
+        which need not fit in memory; games with points (`placet.read_games`); a mapping of names
+        to data (`placet.read_slices`), each solved separately; or `placet.Sources`, fitted jointly
     method : a name of `METHODS`, by default `default_method` of the data; or a `Mixture` of one of the models, which
         gives `Groups` of voters
     bootstrap : number of resampling rounds, 0 for none.  Ballots (of each instance) or votes are resampled by
@@ -120,7 +122,7 @@ def consensus(
     if bootstrap < 0 or bootstrap == 1:
         raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
     result = _find_consensus(data, method, bootstrap, random_state, progress, start, engine, params)
-    if isinstance(result, Consensus) and (method is None or isinstance(method, str)):
+    if isinstance(result, Consensus) and not isinstance(data, Games) and (method is None or isinstance(method, str)):
         asked = Asked(data, method, params, bootstrap, random_state, consensus, _fragility, _certificate, _seconds)
         object.__setattr__(result, "asked", asked)  # a field that the methods, which run below the door, cannot know
     return result
@@ -160,6 +162,8 @@ def _find_consensus(
     """The consensus for checked settings of the door."""
     if isinstance(data, Mapping) and hasattr(data, "target"):
         return _of_sources(data, method, bootstrap, random_state, progress, params)
+    if isinstance(data, Games):
+        return _of_games(data, method, bootstrap, params)
     if method is None:
         named, why = default_of(data)
         return _by_method(data, named, bootstrap, random_state, progress, start, engine, params).with_note(why)
@@ -194,6 +198,8 @@ def _by_method(
         return _groups(data, method, bootstrap, random_state, progress, params)
     record = EVERY[method]
     record.check(params)
+    if record.kind == "game model":
+        raise ValueError(f"{method!r} needs games with points, as placet.read_games gives; not {type(data).__name__}")
     if record.kind == "joint":
         raise ValueError(f"{method!r} joins several sources, as placet.Sources holds them; not {type(data).__name__}")
     if record.kind == "score method":
@@ -270,6 +276,20 @@ def _of_sources(
     with algebra_threads(sources.n_items):
         found = with_bootstrap(sources, bootstrap, random_state, progress, **params)
     return with_sources(found, sources)
+
+
+def _of_games(games: Games, method: Any, bootstrap: int, params: dict[str, Any]) -> Consensus:
+    """The fit of games with points by one of the models of games."""
+    named, why = default_of(games) if method is None else (method_name(str(method)), "")
+    record = EVERY[named]
+    if record.kind != "game model":
+        raise ValueError(f"{named!r} does not take games with points; choose from {as_choices(GAMES)}")
+    if bootstrap:
+        raise ValueError(f"{named!r} has standard errors of its own; leave bootstrap out")
+    record.check(params)
+    with _algebra(record, games.n_items):
+        found: Consensus = record.function(games, **params)
+    return found.with_note(why) if why else found
 
 
 def _groups(

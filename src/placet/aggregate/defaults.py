@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from placet.aggregate.method_table import METHODS, SOURCES
+from placet.aggregate.method_table import GAMES, METHODS, SOURCES
 from placet.data import Comparisons, Parts, Rankings, Scores
+from placet.data.contests.games import Games
 
 VOTES, BALLOTS, RATINGS, TABLE = (METHODS[name] for name in ("bradley-terry", "plackett-luce", "adjusted-mean", "mean"))
 
@@ -35,6 +36,8 @@ def default_of(data: Any) -> Default:
     """The default method with the note that says so."""
     if isinstance(data, Mapping) and hasattr(data, "target"):
         return _default(SOURCES.name, "several sources", "each counts as far as it agrees with the target")
+    if isinstance(data, Games):
+        return _default(GAMES["margins"].name, "games with points", "a clear win says more than a narrow one")
     pieces = _pieces(data)
     kinds = {piece.kind if isinstance(piece, Parts) else type(piece) for piece in pieces}
     if Comparisons in kinds:

@@ -17,12 +17,12 @@ from placet.data import Comparisons, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.parameters import check_parameters
 
-MethodKind = Literal["model", "rule", "score method", "joint"]
-Takes = Literal["votes", "ballots", "scores"]
+MethodKind = Literal["model", "rule", "score method", "joint", "game model"]
+Takes = Literal["votes", "ballots", "scores", "games"]
 TieFate = Literal["half", "ignored"]
 VoterLaw = Literal["pairs", "orders", "partitions", "distances"]
 
-DATA_FIRST = {"model": 0, "rule": 1, "score method": 2, "joint": 1}
+DATA_FIRST = {"model": 0, "rule": 1, "score method": 2, "joint": 1, "game model": 1}
 """Number of leading parameters of a method's function that are data, not settings."""
 
 
@@ -41,9 +41,9 @@ class Method:
         Where it was published, in one line.
     kind : str
         "model" (an estimator with ``fit``), "rule" (a function from ballots or pairs to scores), "score method" (of
-        score tables), "joint" (of `placet.Sources`).
+        score tables), "joint" (of `placet.Sources`), "game model" (of `placet.Games`).
     takes : tuple
-        Kinds of data: "votes" on pairs, "ballots", "scores".
+        Kinds of data: "votes" on pairs, "ballots", "scores", "games" with points.
     law : str or None
         What a voter's likelihood is about: "pairs", "orders", "partitions" or "distances" of orders; None if voters
         have none.  Such models can be mixed.

@@ -600,8 +600,34 @@ SOURCES = Method(
 )
 """The method of `placet.Sources`; no other data can be given to it, so it is not in `METHODS`."""
 
-EVERY: Mapping[str, Method] = ChainMap(METHODS, {SOURCES.name: SOURCES})
-"""All methods, that of sources among them."""
+GAMES: dict[str, Method] = {
+    "margins": Method(
+        "margins",
+        "Ordered margins",
+        "Each item has a score, that of a side is the sum over its items, and the chance to win by at least so many "
+        "points follows from the difference of the two sides. A clear win says more than a narrow one.",
+        "games.game_fit:margins",
+        "McCullagh 1980 (cumulative logit); Rao and Kupper 1967 for wins, draws and losses",
+        kind="game model",
+        takes=("games",),
+        power=3,
+    ),
+    "goals": Method(
+        "goals",
+        "Poisson goals",
+        "The goals of a side follow Poisson's law, at a rate that depends on its attack and on the defense of the "
+        "other side. An item's score is its attack and defense together.",
+        "games.game_fit:goals",
+        "Maher 1982; Karlis and Ntzoufras 2003 (bivariate); Dixon and Coles 1997 (half-life)",
+        kind="game model",
+        takes=("games",),
+        power=3,
+    ),
+}
+"""Name -> method of `placet.Games`; no other data can be given to them, so they are not in `METHODS`."""
+
+EVERY: Mapping[str, Method] = ChainMap(METHODS, {SOURCES.name: SOURCES}, GAMES)
+"""All methods, those of sources and of games among them."""
 
 MODELS: Mapping[str, Any] = MethodView(METHODS, lambda method: method.kind == "model", lambda method: method.function)
 """Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator."""

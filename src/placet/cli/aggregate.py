@@ -149,7 +149,7 @@ def aggregate(
     instance.  To update a board written with --out board.json: placet aggregate board.json new.csv
     """
     from placet.aggregate import consensus
-    from placet.aggregate.method_table import method_name
+    from placet.aggregate.method_table import GAMES, method_name
     from placet.aggregate.result.result_files import WRITERS
     from placet.data.parameters import parse_parameters
 
@@ -168,6 +168,7 @@ def aggregate(
     together = {"--by": by, "--groups": groups, "--parts or --dask": in_parts, "--source": source, "--tasks": tasks}
     check_certificate_options(certificate, sign, files, together)
     method = method_name(method) if method else ""
+    format = format or ("games" if method in GAMES else "")
     options, fitting = _model_options(control or [], agents, drift, step, ties, order_effect)
     refused = {"--by": by, "--groups": groups, "--agents": agents, "--drift": drift, f"--method {method}": method}
     joined = (check_sources(files, source, target, refused, tasks, pair), source, target, tasks, pair)

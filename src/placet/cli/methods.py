@@ -21,13 +21,15 @@ def methods(
 
     Names are accepted in any case, with _ for -, and by common other names such as bt and pl.
     """
-    from placet.aggregate.method_table import METHODS, method_of
+    from placet.aggregate.method_table import GAMES, METHODS, method_of
 
     if method:
         _show(method_of(method), as_json)
         return
     head = ["method", "kind", "data", "what it does"]
-    rows = [[one.name, one.kind, ", ".join(one.takes), _first_sentence(one.words)] for one in METHODS.values()]
+    rows = [
+        [one.name, one.kind, ", ".join(one.takes), _first_sentence(one.words)] for one in (METHODS | GAMES).values()
+    ]
     deliver(out, as_json, head, rows)
 
 

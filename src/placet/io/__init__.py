@@ -3,6 +3,7 @@
 from placet.io.ballots import read_ballots, write_ballots
 from placet.io.battles import read_battles, write_battles
 from placet.io.clicks import read_clicks
+from placet.io.contests.game_tables import read_games
 from placet.io.evals.alpaca_eval import read_alpaca_eval
 from placet.io.evals.argilla import read_argilla
 from placet.io.evals.every_eval_ever import read_every_eval_ever
@@ -58,6 +59,7 @@ __all__ = [
     "read_fastchat_scores",
     "read_features",
     "read_files",
+    "read_games",
     "read_helm",
     "read_inspect",
     "read_item_columns",

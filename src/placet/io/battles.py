@@ -223,7 +223,7 @@ def read_battles(
     both = join_columns([first, second])  # codes into one list of names
     x, y = both.code[: len(rows)], both.code[len(rows) :]
     rows.reject(x == y, "self", lambda row: f"{both.values[x[row]]!r} meets itself", "a battle has two different items")
-    won = _outcomes(rows, layout, both, x, y, outcomes)
+    won = battle_outcomes(rows, layout, both, x, y, outcomes)
     agents = None if agent is None else rows.labels(agent)
     counts = np.ones(len(rows)) if weight is None else rows.numbers(weight, positive=True)
     controls = control_table(rows, terms)
@@ -272,7 +272,7 @@ def _refuse_one_sided(name: str, layout: BattleColumns, controls: Mapping[str, N
             )
 
 
-def _outcomes(
+def battle_outcomes(
     rows: TableRows,
     layout: BattleColumns,
     both: Column,

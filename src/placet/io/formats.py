@@ -12,12 +12,14 @@ from typing import Any, Literal, overload
 
 from placet.data import Comparisons, DataError, Queries, Rankings, concat
 from placet.data.arrays import set_columns
+from placet.data.contests.games import Games
 from placet.data.errors import as_choices, one_of
 from placet.data.parameters import check_kinds, check_parameters
 from placet.data.scores import Scores
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import WORDS, looks_like_battles, read_battles, write_battles
 from placet.io.clicks import ways_with_clicks
+from placet.io.contests.game_tables import looks_like_games, read_games
 from placet.io.evals.alpaca_eval import looks_like_alpaca_eval, read_alpaca_eval
 from placet.io.evals.argilla import looks_like_argilla, read_argilla
 from placet.io.evals.every_eval_ever import looks_like_every_eval_ever, read_every_eval_ever
@@ -121,6 +123,7 @@ FORMATS: dict[str, Format] = {
     "battles": Format(
         read_battles, write_battles, Comparisons, TABLES, looks_like_battles, 'a="...", b="...", winner="..."'
     ),
+    "games": Format(read_games, None, Games, TABLES, looks_like_games, 'a="...", b="...", scores="..."'),
     "ratings": Format(
         read_ratings,
         write_ratings,

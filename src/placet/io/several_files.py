@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from placet.data import Comparisons, DataError, Queries, Rankings, Scores, concat
+from placet.data import Comparisons, DataError, Games, Queries, Rankings, Scores, concat
 from placet.data.arrays import set_columns
 from placet.io.formats import read
 from placet.io.sparse.letor import LetorAgg
@@ -17,7 +17,7 @@ from placet.io.sparse.xmc import MultiLabel
 from placet.io.text import OnError
 from placet.io.trec import Qrels
 
-KINDS = {Rankings: "ballots", Comparisons: "votes", Scores: "scores", Queries: "graded rows"}
+KINDS = {Rankings: "ballots", Comparisons: "votes", Scores: "scores", Queries: "graded rows", Games: "games"}
 """The kinds of data that several files may hold together, in plain words."""
 _OTHERS = {LetorAgg: "rank lists by engines", MultiLabel: "documents with labels", Qrels: "judgments"}
 
@@ -55,9 +55,9 @@ def kind_of(data: Any) -> str:
     return (KINDS | _OTHERS).get(type(data), type(data).__name__)
 
 
-def to_aggregate(data: Any, name: str) -> "Rankings | Comparisons | Scores":
+def to_aggregate(data: Any, name: str) -> "Rankings | Comparisons | Scores | Games":
     """The data if they can be aggregated, else a ``DataError`` that begins with ``name``, such as that of the file."""
-    if not isinstance(data, Rankings | Comparisons | Scores):
+    if not isinstance(data, Rankings | Comparisons | Scores | Games):
         raise DataError(f"{name}: {kind_of(data)} cannot be aggregated; votes, ballots, ratings or scores can")
     return data
 

@@ -10,6 +10,7 @@ KINDS = {
     "comparisons": "votes on pairs",
     "rankings": "ballots",
     "scores": "a table of scores",
+    "games": "games with points",
     "sources": "several sources",
 }
 
@@ -26,7 +27,7 @@ DATA = {
 """Fact about data -> its label; other facts keep their names."""
 
 
-UNITS = {"votes": "vote", "weight": "ballot", "scores": "score", "sources": "source"}
+UNITS = {"votes": "vote", "weight": "ballot", "scores": "score", "sources": "source", "games": "game"}
 """Fact that says how many data there are -> what one of them is."""
 
 

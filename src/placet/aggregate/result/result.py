@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from placet.aggregate.result.election_record import Record
     from placet.aggregate.result.independent_units import Units
     from placet.aggregate.result.learned.control_effects import Controls
+    from placet.aggregate.result.learned.game_forecast import GameForecast
     from placet.aggregate.result.learned.history import History
     from placet.aggregate.result.learned.rater_parameters import Raters
     from placet.aggregate.result.learned.source_parameters import SourceParameters
@@ -59,8 +60,8 @@ class Consensus:
     of a score in one time step, and ``timeline``, the scores over time; ``dispersion`` and ``dispersion_stderr``, how
     strongly orders concentrate around the consensus; ``record``, the rounds of an election; ``scale``, if scores are in
     points; ``sources``, what a joint fit found about each source; ``responses`` of tasks, by item
-    response.  ``asked``: the data and the question, for results of `placet.consensus`; ``asking`` holds the votes, if
-    `enough` and `next_pairs` can count them.
+    response; ``games``, a forecast of further games.  ``asked``: the data and the question, for results of
+    `placet.consensus`; ``asking`` holds the votes, if `enough` and `next_pairs` can count them.
 
     >>> c = Consensus(("ant", "bee", "cat", "dog"), [1.0, 3.0, 2.0, 2.0], method="borda")
     >>> c.ranking
@@ -99,6 +100,7 @@ class Consensus:
     scale: "Points | None" = None
     sources: "SourceParameters | None" = None
     responses: "TaskResponses | None" = None
+    games: "GameForecast | None" = None
     asked: "Asked | None" = None
     asking: VotesBehind | None = None
 

@@ -273,13 +273,13 @@ def reading_options(said: dict[str, Any]) -> dict[str, Any]:
 
 def formats_to_rank(format: str = "") -> list[str]:
     """The format, if one is given, else those whose data can be aggregated."""
-    from placet.data import Comparisons, Rankings, Scores
+    from placet.data import Comparisons, Games, Rankings, Scores
     from placet.io import LetorAgg
     from placet.io.formats import FORMATS, check_format
 
     if format:
         return [check_format(format, "--format")]
-    return [name for name, one in FORMATS.items() if one.kind in (Comparisons, Rankings, Scores, LetorAgg)]
+    return [name for name, one in FORMATS.items() if one.kind in (Comparisons, Games, Rankings, Scores, LetorAgg)]
 
 
 def check_reading(options: Mapping[str, Any], formats: list[str], who: str) -> None:

@@ -8,7 +8,7 @@ from placet.cli.common.console_output import progress_bar, say
 
 if TYPE_CHECKING:
     from placet.aggregate.result.boards import Board
-    from placet.data import Comparisons, Rankings, Scores
+    from placet.data import Comparisons, Games, Rankings, Scores
 
 
 def read_as_one(files: Sequence[Path], format: str, options: dict[str, Any]) -> Any:
@@ -56,7 +56,9 @@ def _as_before(data: Any, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(data: Any) -> str:
-    return {"Comparisons": "votes", "Rankings": "ballots", "Scores": "scores"}.get(type(data).__name__, "other data")
+    return {"Comparisons": "votes", "Rankings": "ballots", "Scores": "scores", "Games": "games"}.get(
+        type(data).__name__, "other data"
+    )
 
 
 def _read_boards(files: Sequence[Path]) -> "tuple[list[Board], list[Path]]":
@@ -77,7 +79,7 @@ def _read_slices(files: Sequence[Path], by: str, format: str, options: dict[str,
     return {name: io.to_aggregate(part, f"{by} {name!r}") for name, part in slices.items()}
 
 
-def _read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Rankings | Comparisons | Scores":
+def _read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Rankings | Comparisons | Scores | Games":
     """Read all files as one set of ballots or votes, or one table of scores."""
     from placet.io import read_files, to_aggregate
 

@@ -1,0 +1,1 @@
+"""Contests of two sides, each of one item or several, with points."""

@@ -1,0 +1,1 @@
+"""Readers of contests with points."""
