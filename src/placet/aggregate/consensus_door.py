@@ -386,9 +386,11 @@ class Run:
                 given["progress"] = steps.progress  # reports rounds within the single fit
             result = model.fit(data, **given).consensus_
             if self.bootstrap and hasattr(model, "bootstrap") and not isinstance(data, Parts):
-                result = model.bootstrap(data, self.bootstrap, random_state=self.random_state)
-                steps.step(1 + self.bootstrap)
-                return result
+                steps.step()
+                return cast(
+                    Consensus,
+                    model.bootstrap(data, self.bootstrap, random_state=self.random_state, progress=steps.step),
+                )
             again = lambda sample: _refit(model, sample)  # noqa: E731
         steps.step()
         if not self.bootstrap:

@@ -145,10 +145,18 @@ class BradleyTerry(Estimator):
         self.consensus_ = self.result(data, [*notes, *more], **errors, **self.beside(counts, p, beside))
         return self
 
-    def bootstrap(self, data: Rankings | Comparisons, rounds: int, *, random_state: int = 0) -> Consensus:
+    def bootstrap(
+        self,
+        data: Rankings | Comparisons,
+        rounds: int,
+        *,
+        random_state: int = 0,
+        progress: Callable[[], None] = lambda: None,
+    ) -> Consensus:
         """The fitted consensus with ``rounds`` bootstrap draws of resampled ballots, or votes resampled by pair.
 
-        For votes every round starts from the fit and reuses its inverse Hessian: O(pairs + n^2) per step.
+        For votes every round starts from the fit and reuses its inverse Hessian: O(pairs + n^2) per step.  ``progress``
+        is called after each round.
         """
         from placet.aggregate.resample import clusters, resample, resampling_words, units_of
         from placet.aggregate.result.independent_units import with_bootstrap
@@ -157,7 +165,10 @@ class BradleyTerry(Estimator):
         if isinstance(data, Rankings) or self.agents or self.drift is not None or clusters(data) is not None:
             again = BradleyTerry(**(self.get_params(deep=False) | {"stderr": None, "prior": self.prior_}))
             again._given = self._learned
-            draws = np.array([again.fit(resample(data, rng), start=self.theta_).theta_ for _ in range(rounds)])
+            draws = np.empty((rounds, data.n_items))
+            for k in range(rounds):
+                draws[k] = again.fit(resample(data, rng), start=self.theta_).theta_
+                progress()
             shown = set(self.consensus_.items)  # a board of drifting scores leaves out the idle
             draws = draws[:, [name in shown for name in data.items]]
         else:
@@ -165,7 +176,7 @@ class BradleyTerry(Estimator):
 
             counts, _ = self._counts(data)
             p = self._pairs(counts)
-            draws = bootstrap_draws(counts, p, self.fit_.x, rounds, rng, self.max_iter, self.tol)
+            draws = bootstrap_draws(counts, p, self.fit_.x, rounds, rng, self.max_iter, self.tol, progress)
         units = self.consensus_.units or self._vote_units(data) or units_of(data)
         return with_bootstrap(self.consensus_, draws, resampling_words(data), units)
 

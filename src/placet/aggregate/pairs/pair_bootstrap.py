@@ -22,7 +22,14 @@ VOTES_AT_ONCE = 4096
 
 
 def bootstrap_draws(
-    c: Comparisons, p: PairCounts, x: Floats, rounds: int, rng: np.random.Generator, max_iter: int, tol: float
+    c: Comparisons,
+    p: PairCounts,
+    x: Floats,
+    rounds: int,
+    rng: np.random.Generator,
+    max_iter: int,
+    tol: float,
+    progress: Callable[[], None],
 ) -> Floats:
     """Mean-zero scores (rounds, n_items) fitted to resampled counts of ``c``; ``p`` holds the counts, x is the fit."""
     shared = None
@@ -41,6 +48,7 @@ def bootstrap_draws(
             found = fit_counts(sample, x, max_iter=max_iter, tol=tol)[0].x
         theta = found[: c.n_items]
         draws[k] = theta - theta.mean()
+        progress()
     return draws
 
 
