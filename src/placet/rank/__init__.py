@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from placet.rank.clicks import ClickFit, choose_by_clicks, click_likelihood, fit_clicks
     from placet.rank.fusion import SupervisedFusion
     from placet.rank.labels import LabelRanker
+    from placet.rank.linear.coefficients import CoefficientTable
     from placet.rank.linear.linear_ranker import LinearRanker
     from placet.rank.linear.surrogate_search import SurrogateSearch
     from placet.rank.listwise.crf import ContinuousCRF
@@ -38,6 +39,7 @@ _HOMES = {
 }
 _HOMES |= dict.fromkeys(("fit_clicks", "choose_by_clicks", "click_likelihood", "ClickFit"), "clicks")
 _HOMES |= dict.fromkeys(("ChoiceFit", "choice"), "choices.choice_door")
+_HOMES |= {"CoefficientTable": "linear.coefficients"}
 _HOMES |= {"native_loss": "torch.native_losses", "CrossEncoderLoss": "torch.training_adapters"}
 _HOMES |= dict.fromkeys(("preference_loss", "permutation_grades"), "torch.training_adapters")
 _HOMES |= {name: module for module, _, name in (home.partition(":") for home in RANKERS.homes.values())}

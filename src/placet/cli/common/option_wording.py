@@ -28,8 +28,8 @@ _PHRASES = {
     "read_ballots(agent=) or from_orders(agent=)": "name their column with --agent",
     "read_battles(..., time=) or from_battles(..., time=)": "name the column of dates with --time",
 }
-_OF_CHOICES = ("chosen", "choice_set", "alternative", "attributes", "case")
-"""Options of ``placet choice``, under the names that its reader has for them."""
+_OF_CHOICES = ("chosen", "choice_set", "alternative", "attributes", "case", "errors", "order")
+"""Options of ``placet choice`` and of ``placet train``, under the names that the readers of their tables have."""
 
 
 def in_options(message: str) -> str:
