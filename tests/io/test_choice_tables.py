@@ -85,6 +85,17 @@ def test_numbered_alternatives_and_one_that_nobody_chose():
     np.testing.assert_array_equal(found.chosen, [True, False, False, False, True, False])
 
 
+def test_a_number_of_the_row_is_not_who_chose():
+    found = read_choices(text("id,task,alt,chosen,x\n1,1,a,1,2\n2,1,b,0,3\n3,2,a,0,2\n4,2,b,1,1\n"))
+    assert (len(found), found.agent, list(found.attributes)) == (2, None, ["x"])
+
+
+def test_numbered_attributes_beside_marks_are_no_alternatives():
+    found = read_choices(text("id,chosen,x0,x1\n1,0,2,3\n1,1,4,5\n2,1,4,1\n2,0,6,5\n"))
+    assert list(found.attributes) == ["x0", "x1"]
+    assert len(found) == 2
+
+
 def test_alternatives_that_were_not_available_are_left_out():
     found = read_choices(text("mode,price_bus,price_car,price_walk\nbus,2,5,\ncar,3,1,0\nwalk,3,1,0\n"))
     np.testing.assert_array_equal(np.diff(found.offsets), [2, 3, 3])

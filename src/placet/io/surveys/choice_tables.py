@@ -27,7 +27,7 @@ ChoiceLayout = Literal["long", "wide"]
 CHOSEN = ("chosen", "choice", "choose", "selected", "picked", "mode", "decision", "y")
 CHOICE_SETS = ("choice_set", "chid", "choice_id", "situation", *SETS, "case", "case_id", "observation", "obs", "id")
 ALTERNATIVES = ("alternative", "alt", "alt_id", "alternative_id", "option", "mode", "brand", "item")
-COUNTERS = ("", "index", "row", "row_id", "rownames", "unnamed0")
+COUNTERS = ("", "id", "index", "row", "row_id", "rownames", "unnamed0")
 _MARKS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "no": 0.0, "yes": 1.0}
 _NAME_THEM = (
     "name the columns with chosen=, choice_set= and alternative= (a row per alternative), or with chosen= alone "
@@ -123,6 +123,8 @@ def read_choices(
         raise DataError(f"{table.name}: no rows; {_NAME_THEM}")
     wide = _wide_columns(table, rows, marker)
     roles = _find_roles(table, marker, given)
+    if agent is None and roles.agent is not None and len(rows.column(roles.agent).values) == len(rows):
+        roles = roles._replace(agent=None)  # a number of the row, not who chose
     if (layout or _layout(table, rows, roles, wide)) == "wide":
         return _from_wide(rows, roles._replace(choice_set=None, alternative=None), wide, attributes, _names(case))
     return _from_long(rows, roles, attributes, _names(case))
@@ -149,6 +151,8 @@ def _layout(table: Table, rows: TableRows, roles: _Roles, wide: dict[str, dict[s
         column = rows.column(roles.choice_set)
         long &= len(column.values) < len(column)
     if long and roles.choice_set is not None and wide:
+        if all(column == f"{what}{name}" for what, own in wide.items() for name, column in own.items()):
+            return "long"  # x0 and x1 beside marks of 0 and 1 are two attributes
         raise DataError(
             f"{table.name}: this may be a row per alternative (choice set {roles.choice_set!r}), or a row per choice "
             f"(attributes {', '.join(wide)}); say layout='long' or layout='wide'"

@@ -188,7 +188,7 @@ def _features(
     if known is not None:
         columns = {name: _known_feature(rows, name) for name in known.features}
     else:
-        rest = [n for n in rows.table.names if n not in used and plain_name(n) not in (*COUNTERS, "id")]
+        rest = [n for n in rows.table.names if n not in used and plain_name(n) not in COUNTERS]
         wanted = [n for n in rest if rows.holds_numbers(n)] if features is None else split_names(features)
         columns = {own: values for name in wanted for own, values in levels_of(rows, name).items()}
     return np.column_stack([np.zeros((len(rows), 0)), *columns.values()]), tuple(columns)
