@@ -101,6 +101,14 @@ def without_agents(data: Any, *_: Any) -> Any:
     return replace(data, agent=None, agents=None)
 
 
+def as_counts(data: Any, *_: Any) -> Any:
+    """The same data with weights of 1, 2 and 8 that say how many votes or ballots a row is."""
+    plain = replace(data, weights="counts", agent=None, agents=None)
+    if isinstance(data, Rankings):
+        return replace(plain, weight=data.weight / data.weight.min())
+    return plain.reweighted(1 / (data.wins_i + data.wins_j + data.ties).min())
+
+
 def asked(kind: type, method: str, **params: Any) -> Callable[[Any], Any]:
     """Data of a kind by this method, whatever the default."""
 
@@ -162,6 +170,15 @@ BREAKS = [
     Mutant("uncertainty.dependence", "everything separated", f"{CONSENSUS}.separated", after(all_separated)),
     Mutant(
         "uncertainty.dependence", "agents forgotten", "experiments.uncertainty.dependence:votes", after(without_agents)
+    ),
+    *(
+        Mutant(
+            "uncertainty.dependence",
+            f"design weights of {kind} are counts",
+            f"experiments.uncertainty.dependence:designed_{kind}",
+            after(as_counts),
+        )
+        for kind in ("votes", "ballots")
     ),
     Mutant(
         "uncertainty.defaults",
