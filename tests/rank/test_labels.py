@@ -270,6 +270,21 @@ def test_rates_beyond_the_end_of_the_grid_are_tried_where_the_best_is_at_its_end
     assert ranker._rates_beyond(1e-3, [1e-4, 1e-3, 1e-2]) == []
 
 
+def test_few_documents_and_few_labels_are_learned_by_default():
+    """Batches and patience follow the data: 60 documents and three labels, whose order the sign of two features decides."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    truth = np.column_stack([X[:, 0], -X[:, 0], 0.3 * X[:, 1]])
+    Y = np.argsort(np.argsort(truth, axis=1), axis=1).astype(float)
+    ranker = LabelRanker(hidden=(16,), learning_rate=1e-3).fit(X[:60], Y[:60])
+    assert (ranker.predict(X[60:])[:, 0] == Y[60:].argmax(axis=1)).mean() > 0.8
+    assert ranker.predict(X[:2]).shape == ranker.top(X[:2]).label.shape == (2, 3)  # all three: five are too many
+    with pytest.raises(ValueError, match=r"k 5 is not in 1\.\.3, the number of labels"):
+        ranker.predict(X[:2], k=5)
+    with pytest.warns(UserWarning, match=r"no better than one order of labels for all documents, by mean grade"):
+        LabelRanker(hidden=(16,), learning_rate=1e-3).fit(np.ones((60, 2)), Y[:60])
+
+
 def test_early_stopping_keeps_the_best_epoch():
     X, Y = simulated(n=60)
     seen = []

@@ -6,6 +6,7 @@ document does not have: a list then has a row per own label plus this one, whose
 it represents by their softmax.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -72,12 +73,13 @@ class LabelRanker(Ranker):
         or the largest, up to two beyond it are tried.
     l2 : float
         Penalty on the weights.
-    batch : int
-        Documents per batch.
+    batch : int, optional
+        Documents per batch; by default 128, or fewer if an epoch would have less than 20 batches.
     epochs : int
         Maximum number of passes over the documents.
-    patience : int
-        Stop after this many epochs without a better ``metric``; the best epoch is kept.
+    patience : int, optional
+        Stop after this many epochs without a better ``metric``; the best epoch is kept.  By default 5, or more, so that
+        they have 300 batches.
     validation : float, optional
         Fraction of the documents to hold out if ``fit`` has no validation set; by default a quarter, or a tenth of
         100,000 and more.  With the best rate and number of epochs, the network is then fitted to all documents.
@@ -118,9 +120,9 @@ class LabelRanker(Ranker):
         *,
         learning_rate: float | Sequence[float] = (1e-4, 1e-3, 1e-2),
         l2: float = 0.0,
-        batch: int = 128,
+        batch: int | None = None,
         epochs: int = 100,
-        patience: int = 5,
+        patience: int | None = None,
         validation: float | None = None,
         metric: str = "ndcg@5",
         negatives: int | None = None,
@@ -169,6 +171,7 @@ class LabelRanker(Ranker):
         best, tried = self._search(train[np.flatnonzero(useful)], held_out)
         training = final = best.state
         neural.refuse_diverged(training)
+        self._say_untrained(training.best.quality, train, held_out)
         interrupted, left_out = best.interrupted, int((~useful).sum())
         if valid is None and not interrupted:
             every = data.useful()
@@ -180,18 +183,35 @@ class LabelRanker(Ranker):
         about = {"interrupted": interrupted, "tried": tried, "left_out": left_out, "refitted": final is not training}
         self.fit_summary_ = training.summary() | about
 
-    def top(self, X: Any, k: int = 5) -> "Top":
-        """The best k labels of every document and their scores, best first; ties go to the lower label.
+    def _say_untrained(self, quality: float | None, train: Documents, held_out: Documents) -> None:
+        """Warn if one order of the labels for all documents, by mean grade, is as good as the network's own orders."""
+        mean, metric = np.asarray(train.Y.mean(axis=0), np.float32).ravel(), metric_of(self.metric)
+        k = len(mean) if metric.k is None else min(metric.k, len(mean))
+        label = np.tile(np.argsort(-mean, kind="stable")[:k], (len(held_out), 1))
+        same = Top(label, mean[label], len(mean)).judge(held_out.Y)
+        found = means_over_documents([metric], same, self.propensity())[0]
+        if quality is None or (quality <= found and quality < 1.0 - 1e-9):  # 1 is the best of every metric
+            warnings.warn(
+                f"on the {len(held_out)} documents held out, the network ({self.metric} {quality}) is no better than one "
+                f"order of labels for all documents, by mean grade ({found:.4f}): the features may say nothing about "
+                "the labels, or epochs and patience are too few or batch too large",
+                stacklevel=4,
+            )
 
-        Scores are computed for a few documents at a time, in O(documents * k + labels) memory.
+    def top(self, X: Any, k: int | None = None) -> "Top":
+        """The best k labels (by default 5, or all if there are fewer) of every document and their scores, best first.
+
+        Ties go to the lower label.  Scores are computed for a few documents at a time, in O(documents * k + labels)
+        memory.
         """
         rows = self._rows_to_score(X, None).X
         n_labels = int(self.sizes_[-1])
+        k = min(5, n_labels) if k is None else k
         if not 1 <= k <= n_labels:
             raise ValueError(f"k {k} is not in 1..{n_labels}, the number of labels")
         return best_labels(self._network(), rows, k)
 
-    def predict(self, X: Any, k: int = 5) -> Ints:  # type: ignore[override]
+    def predict(self, X: Any, k: int | None = None) -> Ints:  # type: ignore[override]
         """The best k labels (documents, k) of every document, best first, without storing the scores of all labels."""
         return self.top(X, k).label
 
@@ -267,7 +287,8 @@ class LabelRanker(Ranker):
         check_network(self.weights_, self.sizes_, self.n_features_in_, len(self.label_counts_))
 
     def _check(self) -> None:
-        check_positive(batch=self.batch, epochs=self.epochs, patience=self.patience)
+        given = {"batch": self.batch, "epochs": self.epochs, "patience": self.patience}
+        check_positive(**{name: value for name, value in given.items() if value is not None})
         if not self._rates():
             raise ValueError("learning_rate is empty; give one or several")
         for rate in self._rates():
@@ -321,6 +342,7 @@ class LabelRanker(Ranker):
     ) -> Training:
         """Train from the first weights; without a validation set, for all ``epochs``."""
         rng = np.random.default_rng(self.random_state)
+        size, patience = batches_for(len(train), self.batch, self.patience)
         sizes = self.sizes_.tolist()
         criterion = Criterion(self.loss, self.loss_params, rng)
         metric = metric_of(self.metric)
@@ -334,7 +356,7 @@ class LabelRanker(Ranker):
 
         def epoch() -> Iterator[Documents]:
             order = rng.permutation(len(train))
-            return (train[np.sort(order[a : a + self.batch])] for a in range(0, len(order), self.batch))
+            return (train[np.sort(order[a : a + size])] for a in range(0, len(order), size))
 
         def objective(network: Sequence[Layer], batch: Documents) -> Any:
             if self.negatives is None:
@@ -343,11 +365,21 @@ class LabelRanker(Ranker):
 
         return neural.descend(
             first_weights(sizes, rng), sizes, criterion, objective, epoch,
-            learning_rate=rate, l2=self.l2, epochs=epochs, patience=self.patience,
+            learning_rate=rate, l2=self.l2, epochs=epochs, patience=patience,
             judge=None if valid is None else judge,
             tell=lambda step, value: self._report_progress(done + step, steps or epochs, value),
             sparse=self.negatives is not None,
         )  # fmt: skip
+
+
+def batches_for(n: int, batch: int | None, patience: int | None) -> tuple[int, int]:
+    """Documents per batch and epochs of patience for n documents, where None is given.
+
+    >>> batches_for(12_920, None, None), batches_for(112, None, None), batches_for(112, 128, None)
+    ((128, 5), (6, 16), (128, 300))
+    """
+    size = min(128, max(1, -(-n // 20))) if batch is None else batch
+    return size, max(5, -(-300 // max(1, -(-n // size)))) if patience is None else patience
 
 
 def as_documents(X: Any, Y: Any) -> Documents:
