@@ -183,17 +183,17 @@ class LabelRanker(Ranker):
         about = {"interrupted": interrupted, "tried": tried, "left_out": left_out, "refitted": final is not training}
         self.fit_summary_ = training.summary() | about
 
-    def _say_untrained(self, quality: float | None, train: Documents, held_out: Documents) -> None:
+    def _say_untrained(self, quality: float | None, train: Documents, valid: Documents) -> None:
         """Warn if one order of the labels for all documents, by mean grade, is as good as the network's own orders."""
         mean, metric = np.asarray(train.Y.mean(axis=0), np.float32).ravel(), metric_of(self.metric)
         k = len(mean) if metric.k is None else min(metric.k, len(mean))
-        label = np.tile(np.argsort(-mean, kind="stable")[:k], (len(held_out), 1))
-        same = Top(label, mean[label], len(mean)).judge(held_out.Y)
+        label = np.tile(np.argsort(-mean, kind="stable")[:k], (len(valid), 1))
+        same = Top(label, mean[label], len(mean)).judge(valid.Y)
         found = means_over_documents([metric], same, self.propensity())[0]
         if quality is None or (quality <= found and quality < 1.0 - 1e-9):  # 1 is the best of every metric
             warnings.warn(
-                f"on the {len(held_out)} documents held out, the network ({self.metric} {quality}) is no better than one "
-                f"order of labels for all documents, by mean grade ({found:.4f}): the features may say nothing about "
+                f"on the {len(valid)} documents held out, the network ({self.metric} {quality}) is no better than "
+                f"one order of labels for all documents, by mean grade ({found:.4f}): the features may say nothing about "
                 "the labels, or epochs and patience are too few or batch too large",
                 stacklevel=4,
             )
