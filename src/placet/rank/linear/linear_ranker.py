@@ -37,8 +37,10 @@ from placet.rank.saving.onnx_export import OnnxGraph
 from placet.rank.validation import Best
 
 LARGEST_WEIGHT = 1e100  # of a standardized feature
-TOLERANCE, ACCURATE, MOST_EXACT = 1e-3, 1e-9, 500
-"""Default tolerance; that of the integrals where all digits count; most features for which they do."""
+TOLERANCE, ACCURATE, MOST_EXACT = 1e-3, 1e-9, 3e9
+"""Default tolerance; that of the integrals where all digits count; most rows * features^2 for which they do: about the
+operations of a Newton step.
+"""
 
 ROUNDS, SETTLED = 10, 0.01  # maximum number of rounds and relative tolerance of `minimize_reweighted`
 SOLVERS: dict[str, tuple[str, ...]] = {
@@ -76,7 +78,7 @@ class LinearRanker(Ranker):
         "lbfgs" and "newton" stop when the largest component of the gradient is below this fraction of its value with
         all weights 0, whatever the scale of the loss; float32 features give gradients to about 1e-4.  Default: 1e-3;
         and where the fit is one of maximum likelihood (``l2=0``, a loss with a law, float64 features in memory, no
-        validation set), Newton steps then lead to the maximum, to all digits.
+        validation set; at most 3e9 rows * features^2), Newton steps then lead to the maximum, to all digits.
     rel_tol : float, optional
         Also stop when an iteration lowers the value by less than this fraction.  ``tol=1e-6, rel_tol=1e-5,
         max_iter=100`` are the stopping criteria of the PMOP paper.
@@ -262,7 +264,9 @@ class LinearRanker(Ranker):
         """Whether the fit is to be the maximum of a likelihood, to all digits."""
         free = self.l2 == 0 and not self.control_l2 and self.monotone is None and valid is None
         own = self.tol is None and self.rel_tol is None and self.solver != "sgd"
-        small = isinstance(queries, Queries) and queries.X.dtype == np.float64 and queries.n_features <= MOST_EXACT
+        if not isinstance(queries, Queries) or queries.X.dtype != np.float64:
+            return False
+        small = float(queries.X.shape[0]) * queries.n_features**2 <= MOST_EXACT
         return free and own and small and LOSSES[self.loss].law is not None and self.second_order is None
 
     def coefficients(
