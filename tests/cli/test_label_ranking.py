@@ -62,6 +62,16 @@ def test_the_linear_ranker_finds_the_weights_of_plackett_luce(tmp_path):
     assert np.abs(found - truth).max() < 0.15
 
 
+def test_validation_cases_have_the_labels_and_features_of_the_training_cases(placet_command, tables, tmp_path):
+    _, folder = tables
+    held_out = {"income": [0.1, -2.0], "age": [1.0, -1.0], "order": ["tea > milk", "milk > tea"]}
+    write_table(tmp_path / "valid.csv", held_out)
+    options = ["--order", "order", "--valid", tmp_path / "valid.csv", "--out", tmp_path / "m.placet"]
+    _, err = placet_command("train", folder / "train.csv", *options)
+    assert "kendall_tau on" in err
+    assert placet.load(tmp_path / "m.placet").n_features_in_ == 9
+
+
 def test_what_does_not_fit_is_refused(placet_command, tables, tmp_path):
     _, folder = tables
     train = folder / "train.csv"
