@@ -193,8 +193,8 @@ class LabelRanker(Ranker):
         if quality is None or (quality <= found and quality < 1.0 - 1e-9):  # 1 is the best of every metric
             warnings.warn(
                 f"on the {len(valid)} documents held out, the network ({self.metric} {quality}) is no better than "
-                f"one order of labels for all documents, by mean grade ({found:.4f}): the features may say nothing about "
-                "the labels, or epochs and patience are too few or batch too large",
+                f"one order of labels for all documents, by mean grade ({found:.4f}): the features may say nothing "
+                "about the labels, or epochs and patience are too few or batch too large",
                 stacklevel=4,
             )
 
