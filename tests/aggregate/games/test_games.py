@@ -155,6 +155,23 @@ def test_intervals_cover_and_the_order_is_found():
     assert any(note.startswith("control home: each unit multiplies the ratio of goals") for note in board.notes)
 
 
+@pytest.mark.parametrize("method", ["margins", "goals"])
+def test_the_width_of_the_prior_is_learned_where_games_are_few(method):
+    """200 items with 6 games each: the scores alone, drawn to 0, would say less than half of the width."""
+    found = []
+    for seed in range(3 if method == "margins" else 1):
+        rng = np.random.default_rng(seed)
+        strength = rng.normal(size=200)
+        a, b = np.array([rng.choice(200, 2, replace=False) for _ in range(600)]).T
+        d = strength[a] - strength[b]
+        x, y = rng.poisson(np.exp(d / 2)), rng.poisson(np.exp(-d / 2))
+        if method == "margins":
+            x = (rng.random(600) < 1 / (1 + np.exp(-d))).astype(int)
+            y = 1 - x
+        found.append(placet.consensus(Games.from_results(a.tolist(), b.tolist(), x, y), method).prior)
+    assert np.mean(found) == pytest.approx(1.0, abs=0.15)
+
+
 def test_shared_goals_are_found():
     games, _ = season(np.random.default_rng(3), teams=6, rounds=40, shared=0.4)
     board = placet.consensus(games, "goals", shared=True)

@@ -106,13 +106,6 @@ def whole_weights(weight: Floats) -> tuple[Ints, float]:
     return np.maximum(np.round(values / unit), values > 0).astype(np.int64)[which], unit
 
 
-def check_seats(seats: int, n_items: int) -> int:
-    """Seats as a whole number of at least 1 and at most the number of items."""
-    if not (isinstance(seats, int | np.integer) and 1 <= seats <= max(n_items, 1)):
-        raise ValueError(f"seats must be a whole number in 1..{n_items}, the number of items, not {seats}")
-    return int(seats)
-
-
 def refuse_many(count: int) -> None:
     """Raise ``DataError`` if more committees tie than can be told apart."""
     if count > MOST_COMMITTEES:

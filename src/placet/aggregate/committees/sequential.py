@@ -16,12 +16,12 @@ import numpy as np
 from placet.aggregate.committees.approval_profile import (
     Approvals,
     approvals_of,
-    check_seats,
     committee_answer,
     refuse_many,
 )
 from placet.aggregate.result.election_record import ELECTED, ELIMINATED, HOPEFUL, Round
 from placet.aggregate.rules.approval import Threshold
+from placet.aggregate.rules.order_scores import check_seats
 from placet.aggregate.rules.runoff import MOST_RECORDED
 from placet.aggregate.rules.scored import Scored
 from placet.data import Rankings

@@ -29,6 +29,13 @@ def places_by(*keys: tuple[Floats, float]) -> Ints:
     return (np.cumsum(size) - size)[group]
 
 
+def check_seats(seats: int, n_items: int) -> int:
+    """Seats as a whole number of at least 1 and at most the number of items."""
+    if not (isinstance(seats, int | np.integer) and 1 <= seats <= max(n_items, 1)):
+        raise ValueError(f"seats must be a whole number in 1..{n_items}, the number of items, not {seats}")
+    return int(seats)
+
+
 def ties_note(ways: int, where: str) -> tuple[str, ...]:
     """A note that ties were broken in several ways; empty if there was only one."""
     if ways <= 1:

@@ -15,7 +15,7 @@ import numpy as np
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.election_record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
-from placet.aggregate.rules.order_scores import MOST_UNIVERSES, places_by, scores_of, ties_note
+from placet.aggregate.rules.order_scores import MOST_UNIVERSES, check_seats, places_by, scores_of, ties_note
 from placet.aggregate.rules.runoff import MOST_RECORDED, Ties, without_hope
 from placet.aggregate.rules.scored import Scored
 from placet.data import Rankings
@@ -100,10 +100,7 @@ def count_votes(
     one_of(transfer, ("gregory", "meek"), "transfer")
     one_of(quota, ("droop", "exact"), "quota")
     one_of(ties, ("parallel", "together"), "ties")
-    n = rankings.n_items
-    if not (isinstance(seats, int | np.integer) and 1 <= seats <= max(n, 1)):
-        raise ValueError(f"seats must be a whole number in 1..{n}, the number of items, not {seats}")
-    rules = _Counting(rankings, int(seats), transfer, quota, batch)
+    rules = _Counting(rankings, check_seats(seats, rankings.n_items), transfer, quota, batch)
     counts = rules.run(parallel=True) if ties == "parallel" else None
     complete = counts is not None or ties == "together"
     if counts is None:
