@@ -15,6 +15,7 @@ from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, is_sparse
 from placet.lazy import import_optional
 from placet.rank.tree_arrays import Forest
+from placet.rank.trees.backend_words import refuse_ignored
 from placet.rank.trees.tree_conversion import Tree, forest_of, trees_of_catboost, trees_of_xgboost
 from placet.threads import get_threads, is_forked
 
@@ -93,6 +94,7 @@ def lightgbm_params(settings: Settings, threads: int = 1) -> dict[str, Any]:
     names = lightgbm_names()
     own = {names.get(name, name): value for name, value in settings.own.items()}
     refuse_unknown(own, names or own, "lightgbm")
+    refuse_ignored(own, "lightgbm")
     refuse_value(own, "num_class", lambda value: int(value) != 1, "a ranker has one score per row")
     refuse_value(own, "linear_tree", bool, "leaves must hold one value")
     return {
@@ -134,6 +136,7 @@ class XGBoost:
         self.xgb = package("xgboost")
         self.table, self.n_features = dense(queries.X, "xgboost"), queries.n_features
         own = {XGBOOST_NAMES.get(name, name): value for name, value in settings.own.items()}
+        refuse_ignored(own, "xgboost")
         refuse_value(own, "booster", lambda value: value != "gbtree", "only plain sums of trees can be kept")
         refuse_value(own, "num_class", lambda value: int(value) > 1, "a ranker has one score per row")
         params = {
@@ -158,7 +161,7 @@ class XGBoost:
         self.train = self.xgb.DMatrix(self.table, queries.grade)
         self.valid = None if valid is None else self.xgb.DMatrix(dense(valid.X, "xgboost"))
         self.booster = self.xgb.Booster(params, [data for data in (self.train, self.valid) if data is not None])
-        refuse_unknown(own, {*_keys(json.loads(self.booster.save_config())), "eval_metric", "verbosity"}, "xgboost")
+        refuse_unknown(own, {*_keys(json.loads(self.booster.save_config())), "verbosity"}, "xgboost")
         self.rounds = 0
 
     def grow(self, slopes: Any) -> bool:
@@ -204,6 +207,7 @@ class CatBoost:
 
     def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
         self.catboost = package("catboost")
+        refuse_ignored(settings.own, "catboost")
         self.table, self.n_features = dense(queries.X, "catboost"), queries.n_features
         self.settings, self.sign, self.threads = settings, settings.sign, n_threads(queries)
         self.grown: list[list[Tree]] = []  # one per round: a tree, or none if the drawn features have no split
