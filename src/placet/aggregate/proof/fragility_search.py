@@ -27,6 +27,9 @@ from placet.threads import algebra_threads
 FEW_REFITS = {"best": 300, "place": 300, "top": 300, "tiers": 60}
 """Goal -> refits that may be spent to prove that no smaller removal changes a claim; those of tiers need errors too."""
 
+FEW_PIECES = 8
+"""Number of things, such as sources, up to which all sets are tried if no order of influence leads anywhere."""
+
 
 def fragility_of(
     board: Consensus,
@@ -129,9 +132,12 @@ def _fragile(
     least = exact_minimum(search.pieces, search, claim, whole, params, take)
     if least is not None:
         return FragileClaim(claim, int(least.sum()), True, _rows(search.pieces, least), least)
-    if take is None:
+    every = search.pieces.size
+    if take is None and every.sum() > FEW_PIECES:
         return FragileClaim(claim, None, False)
-    take, exact = search.polish(take, prove)
+    take, exact = search.polish(every if take is None else take, prove)
+    if take is every:
+        return FragileClaim(claim, None, False)
     return FragileClaim(claim, int(take.sum()), exact, _rows(search.pieces, take), take)
 
 
