@@ -1,7 +1,9 @@
 """What a reader of the first page does in Python: typed, one import away, and boards that are read item by item."""
 
+import copy
 import functools
 import inspect
+import pickle
 import re
 import subprocess
 import sys
@@ -75,6 +77,16 @@ def test_every_command_is_one_import_away():
             first, *attributes = re.match(r"[\w.]+", expression)[0].split(".")
             found = functools.reduce(getattr, attributes, places[first])
             assert callable(found) or isinstance(found, Mapping | types.ModuleType), (name, expression)
+
+
+def test_names_given_to_a_class_are_told_where_they_go():
+    with pytest.raises(TypeError, match=r"Comparisons\.from_battles makes them of names"):
+        placet.Comparisons([("a", "b")])
+    with pytest.raises(TypeError, match=r"Rankings\.from_orders makes them of lists of names"):
+        placet.Rankings([["a", "b"]])
+    votes, ballots = placet.Comparisons.from_battles("a", "b", ["a"]), placet.Rankings.from_orders([["a", "b"]])
+    assert repr(pickle.loads(pickle.dumps(votes))) == repr(copy.copy(votes)) == repr(votes)
+    assert repr(pickle.loads(pickle.dumps(ballots))) == repr(copy.copy(ballots)) == repr(ballots)
 
 
 def test_nothing_heavy_is_imported_at_first():

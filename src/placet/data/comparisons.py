@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,6 +66,13 @@ class Comparisons:
     controls: tuple[str, ...] | None = None
     time: NDArray[Any] | None = None
     weights: WeightKind = "counts"
+
+    def __new__(cls, *columns: Any, **named: Any) -> Self:
+        if len(columns) == 1 and not named:
+            raise TypeError(
+                "columns of numbers are wanted; Comparisons.from_battles makes them of names, placet.read of a file"
+            )
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         one_of(self.weights, get_args(WeightKind), "weights")

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, Self, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,6 +92,13 @@ class Rankings:
     control: Floats | None = None
     controls: tuple[str, ...] | None = None
     weights: WeightKind = "counts"
+
+    def __new__(cls, *columns: Any, **named: Any) -> Self:
+        if len(columns) == 1 and not named:
+            raise TypeError(
+                "numbers are wanted; Rankings.from_orders makes them of lists of names, placet.read of files"
+            )
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         one_of(self.weights, get_args(WeightKind), "weights")

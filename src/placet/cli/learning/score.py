@@ -22,7 +22,8 @@ def score(
         Path, typer.Argument(help="Rows with features: LETOR / svmlight, CSV, Parquet; or extreme classification.")
     ],
     out: Annotated[
-        Path | None, typer.Option(callback=check_target, help="Write the scores to a file instead of stdout.")
+        Path | None,
+        typer.Option("--out", "-o", callback=check_target, help="Write the scores to a file instead of stdout."),
     ] = None,
     k: Annotated[int, typer.Option("-k", help="Of a ranker of labels: how many labels to propose for each point.")] = 5,
     relation: Relations = None,
