@@ -998,3 +998,17 @@ def test_columns_that_are_no_sources_are_refused(browser, joint, judged):
         (f"data={key}&column=judge", "51 values; at most 50 sources"),
     ):
         assert words in browser.result(f"/api/sources?{query}", state="failed")
+
+
+def test_sources_of_a_column_are_read_as_the_dataset_is(browser, tmp_path):
+    rows = ["ant,bee,ant,gpt", "bee,cat,bee,gpt", "cat,ant,cat,people", "bee,ant,bee,people"] * 3
+    key = browser.upload("odd.csv", "\n".join(["left,right,who,judge", *rows]).encode()).json()["id"]
+    reading = {"format": "battles", "a": "left", "b": "right", "winner": "who"}
+    assert browser.send("PUT", f"/api/data/{key}/reading", json={"reading": reading}).status_code == 200
+    found = browser.result(f"/api/sources?data={key}&column=judge&target=people")
+    words = shlex.split(found["command"])
+    assert words[3:5] == ["--format", "battles"]
+    out = tmp_path / "board.csv"
+    assert CliRunner().invoke(app, [*words[1:], "--out", str(out)]).exit_code == 0
+    items = [line.split(",")[0] for line in out.read_text().splitlines()[1:]]
+    assert items == found["columns"]["item"]
