@@ -73,7 +73,7 @@ def cell(judge: str, people: int, runs: int, seed: int, true: float) -> Iterator
         inside[run] = [low <= true <= high for low, high in ends]
         wide[run] = (found.high - found.low) / (found.human_high - found.human_low)
         apart[run] = found.mean - true
-    name = partial("judge {}, {} queries of people, {}".format, judge, people)
+    name = partial("simulated, judge {}, {} queries of people, {}".format, judge, people)
     yield name("covered by people alone"), float(inside[:, 0].mean())
     yield name("covered by the judge alone"), float(inside[:, 1].mean())
     yield name("covered"), float(inside[:, 2].mean())
