@@ -110,6 +110,11 @@ def _qrels(n: int) -> bytes:
     return b"".join(b"q%d 0 d%d %d\n" % (k // 100, k % 100, k % 3) for k in range(n))
 
 
+def _games(n: int) -> bytes:
+    rows = (f"team {k % 300},team {(k * 7 + 1) % 299 + 300},{k % 5},{k % 3}" for k in range(n))
+    return "\n".join(["home_team,away_team,home_score,away_score", *rows]).encode()
+
+
 def _scores(n: int) -> bytes:
     return b"model,task,score\n" + b"".join(b"m%d,t%d,0.%d\n" % (k % 50, k // 50, k % 97) for k in range(n))
 
@@ -255,6 +260,7 @@ READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
     "trec-run": (_run, "x.run", "trec-run", 60_000),
     "qrels": (_qrels, "x.qrels", "qrels", 60_000),
     "scores": (_scores, "x.csv", "scores", 60_000),
+    "games": (_games, "x.csv", "games", 40_000),
     "preferences": (_preferences, "x.csv", "preferences", 30_000),
     "preferences, one ballot": (_one_rater, "x.csv", "preferences", 10_000),
     "best-worst": (_best_worst, "x.csv", "best-worst", 40_000),

@@ -24,7 +24,9 @@ def test_parameters_are_shown_and_set_by_name():
     model = BradleyTerry(ties="davidson", prior=2.0)
     assert repr(model) == "BradleyTerry(ties='davidson', prior=2.0)"
     assert model.set_params(ties="auto", prior="learn").get_params() == BradleyTerry().get_params()
-    with pytest.raises(ValueError, match=r"parameter 'tie' is unknown to BradleyTerry; choose from ties, "):
+    with pytest.raises(
+        ValueError, match=r"parameter 'tie' is unknown to BradleyTerry .did you mean 'ties'..; choose from ties, "
+    ):
         model.set_params(tie="none")
 
 

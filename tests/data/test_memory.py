@@ -89,6 +89,7 @@ LINEAR = {  # what they hold grows as the ballots do, or as ballots times items
         "rrf",
     ),
     *("combsum", "combmnz", "irv", "stv", "bucklin", "star", "approval", "dowdall"),
+    *("pav", "seq-pav", "rev-seq-pav", "phragmen", "equal-shares", "chamberlin-courant"),
 }
 
 

@@ -442,7 +442,11 @@ def test_needs_says_in_one_way_what_a_loss_lacks():
         ("neural-ndcg", {"sinkhorn": "a"}, "parameter sinkhorn of the loss must be a whole number, not 'a'"),
         ("lambdarank", {"norm": "no"}, "parameter norm of the loss must be true or false, not 'no'"),
         ("structrank", {"w1": "a"}, "parameter w1 of the loss must be a number, not 'a'"),
-        ("xendcg", {"gama": 1}, r"parameter 'gama' is unknown to the loss; choose from gamma, "),
+        (
+            "xendcg",
+            {"gama": 1},
+            r"parameter 'gama' is unknown to the loss .did you mean 'gamma'..; choose from gamma, ",
+        ),
         ("pl-partition", {"gain": "nonsense"}, r"gain 'nonsense' is unknown; choose from exp2, "),
         ("pmop-fd", {"discount": "nonsense"}, r"discount 'nonsense' is unknown; choose from log2, "),
     ],

@@ -26,7 +26,7 @@ def check_parameters(function: Callable[..., Any], params: Mapping[str, Any], wh
 
     >>> check_parameters(lambda data, seats=1: 0, {"seat": 2}, "'stv'", skip=1)
     Traceback (most recent call last):
-    ValueError: parameter 'seat' is unknown to 'stv'; choose from seats
+    ValueError: parameter 'seat' is unknown to 'stv' (did you mean 'seats'?); choose from seats
     """
     check_names(params, list(_defaults_and_hints(function)[0])[skip:], who)
     check_kinds(function, params, who)

@@ -171,7 +171,8 @@ class LabelRanker(Ranker):
         best, tried = self._search(train[np.flatnonzero(useful)], held_out)
         training = final = best.state
         neural.refuse_diverged(training)
-        self._say_untrained(training.best.quality, train, held_out)
+        if not best.interrupted:
+            self._say_untrained(training.best.quality, train, held_out)
         interrupted, left_out = best.interrupted, int((~useful).sum())
         if valid is None and not interrupted:
             every = data.useful()

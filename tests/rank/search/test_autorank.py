@@ -329,7 +329,10 @@ def test_memory_that_is_full_ends_the_search(monkeypatch):
     ("wrong", "words"),
     [
         (("lineal", {}), "candidate 2 of 2: ranker 'lineal' is unknown"),
-        (("linear", {"losss": "ranknet"}), "candidate 2 of 2: parameter 'losss' is unknown to LinearRanker .did you mean"),
+        (
+            ("linear", {"losss": "ranknet"}),
+            "candidate 2 of 2: parameter 'losss' is unknown to LinearRanker .did you mean",
+        ),
         (("linear", {"l2": "small"}), "candidate 2 of 2: parameter l2 of LinearRanker must be a number, not 'small'"),
         (("linear", {"loss": "no-such"}), "candidate 2 of 2: loss 'no-such' is unknown"),
         (("listwise", {"base": ("tree", {})}), "candidate 2 of 2: ranker 'tree' is unknown"),
