@@ -3,6 +3,7 @@
 import re
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import placet
@@ -38,6 +39,7 @@ home = _settings["hooks"]["custom"]["home"]  # empty until there is a public rep
 html_theme_options = {"source_repository": home, "source_branch": "main", "source_directory": "docs/"} if home else {}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+autodoc_mock_imports = [] if find_spec("torch") else ["torch"]  # optional, here as everywhere
 
 # Docstrings are written to be read in the source: plain words, formulas, ``code`` and doctests.  Everything else that
 # reStructuredText would give a meaning to is escaped here, so that no formula needs marks of its own.
