@@ -8,7 +8,7 @@ c to all of them may change a value and its gradient by rounding only.
 import numpy as np
 
 from experiments.common import check, check_first, expected, need, output_folder, parser, set_names, write
-from experiments.pl_partition.label_runs import SETS, SIMULATED, off_network, read
+from experiments.pl_partition.label_runs import BATCHES, SETS, SIMULATED, off_network, read
 
 TOLERANCES = (0.1, 1e-2, 1e-4, 1e-8, 1e-11, 1e-14)
 SHIFTS = (-10.0, -5.0, 0.0, 5.0, 10.0)
@@ -28,7 +28,7 @@ def main() -> None:
         train, test = read(where, args.seed)
         rows = []
         for tol in TOLERANCES[::5] if args.quick else TOLERANCES:
-            ranker = LabelRanker(loss_params={"tol": tol}, random_state=args.seed, **more).fit(train)
+            ranker = LabelRanker(loss_params={"tol": tol}, random_state=args.seed, **BATCHES, **more).fit(train)
             value = 100 * ranker.score(test, metric="p@5(empty=0)")
             rows.append([tol, nodes(ranker, test, tol), value])
             print(f"tol {tol:g}: {rows[-1][1]:.1f} nodes, P@5 {value:.2f}", flush=True)

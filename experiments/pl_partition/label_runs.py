@@ -26,6 +26,8 @@ from experiments.common import (
 from experiments.formulas import oracle
 
 HERE = Path(__file__).parent
+BATCHES = {"batch": 128, "patience": 5}
+"""As in the paper, however few the documents are."""
 SETS = {"D-1K": "xmc/delicious"}
 SIMULATED = "simulated"
 METHODS = {
@@ -155,7 +157,7 @@ def train(loss: str, seed: int, rate, train, test, *, quick: bool = False) -> di
 
     more = {"epochs": 5} if quick else {}
     with Timer() as spent:
-        ranker = LabelRanker(loss, learning_rate=rate, random_state=seed, **more).fit(train)
+        ranker = LabelRanker(loss, learning_rate=rate, random_state=seed, **BATCHES, **more).fit(train)
     means = ranker.evaluate(test, metrics=list(SPECS.values()))
     summary = ranker.fit_summary_
     row = {"rate": summary["learning_rate"], "epochs": summary["epochs"], "seconds": round(spent.seconds, 1)}
