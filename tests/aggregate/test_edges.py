@@ -284,3 +284,16 @@ def test_tied_votes_of_raters_converge():
         found = consensus(Comparisons.from_battles("a", "b", ["tie"], agent=["u"]), "bradley-terry", agents="sharpness")
     assert found.fit.converged
     assert not any("no differences" in note for note in found.notes)  # one vote does not show that there are none
+
+
+def test_variances_and_shares_that_round_away_leave_finite_answers():
+    """Found by the fuzz of the door: a variance below 0 by rounding, and the logarithm of a share of 0."""
+    orders = [["c", "d", "a", "e", "b"], ["d", "c", "e", "a", "b"]]
+    heavy = Rankings.from_orders(orders, weight=[3e300, 1e300], items=list("abcde"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = consensus(heavy, "adjusted-mean")
+        assert (found.stderr >= 0).all()
+        chain = consensus(Rankings.from_orders([["a", "b", "c"]], weight=[3e300]), "rank-centrality", prior=1e-300)
+    assert np.isfinite(chain.scores).all()
+    assert chain.ranking[0] == "a"

@@ -211,7 +211,9 @@ class AdjustedMean(Estimator):
             moved = (G @ inverse).T
             moved -= moved.mean(axis=0)
             C = model[:, None] * C * model + own[:, None] * (moved @ moved.T) * own
-        return with_mean_zero(C, t.n), None, said
+        C = with_mean_zero(C, t.n)
+        np.fill_diagonal(C, np.maximum(np.diag(C), 0.0))  # a variance of almost 0 may round to less
+        return C, None, said
 
 
 def _least_ratio(t: TwoWay) -> float:

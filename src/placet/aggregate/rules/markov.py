@@ -53,7 +53,7 @@ def rank_centrality(data: Rankings | Comparisons, prior: float | None = 0.1) -> 
     np.fill_diagonal(share, 0.0)
     walk = share / max(np.count_nonzero(share, axis=1).max(), 1)
     np.fill_diagonal(walk, 1.0 - walk.sum(axis=1))
-    scores = np.log(stationary(walk))
+    scores = np.log(np.maximum(stationary(walk), np.finfo(np.float64).tiny))  # 0 by a prior that rounds away
     return scores - scores.mean()
 
 
