@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from placet.cli.common.console_output import progress_bar
-from placet.cli.common.options import METHOD, MODEL, OUTPUT, SeedOption, check_target
+from placet.cli.common.options import METHOD, MODEL, OUTPUT, SeedOption, check_target, in_group
 
 
 def track(
@@ -17,84 +17,53 @@ def track(
     end: Annotated[str, typer.Option(metavar="LAT,LON", help="Known last position: LAT,LON (or X,Y).")] = "",
     out: Annotated[
         Path | None,
-        typer.Option(
+        in_group(
+            "Track to write: .csv, .geojson or .nc (else CSV on stdout).",
+            OUTPUT,
+            "",
             "--out",
             "-o",
             callback=check_target,
-            help="Track to write: .csv, .geojson or .nc (else CSV on stdout).",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(callback=check_target, help="Picture to write: .png, .pdf or .svg.", rich_help_panel=OUTPUT),
+        in_group("Picture to write: .png, .pdf or .svg.", OUTPUT, callback=check_target),
     ] = None,
     signals: Annotated[
         Path | None,
-        typer.Option(
-            callback=check_target, help="CSV of every signal with its most probable source.", rich_help_panel=OUTPUT
-        ),
+        in_group("CSV of every signal with its most probable source.", OUTPUT, callback=check_target),
     ] = None,
-    detection: Annotated[float, typer.Option(help="P_D, the chance to hear a beacon.", rich_help_panel=MODEL)] = 0.9,
+    detection: Annotated[float, in_group("P_D, the chance to hear a beacon.", MODEL)] = 0.9,
     clutter_rate: Annotated[
-        float, typer.Option(help="Mean number of false signals a day; P_C = rate / (1 + rate).", rich_help_panel=MODEL)
+        float, in_group("Mean number of false signals a day; P_C = rate / (1 + rate).", MODEL)
     ] = 1.0,
-    sigma: Annotated[
-        float, typer.Option(help="Standard deviation of an arrival time, s.", rich_help_panel=MODEL)
-    ] = 5.0,
-    diffusion: Annotated[
-        float, typer.Option(help="Variance of the position gained per day, km^2.", rich_help_panel=MODEL)
-    ] = 25.0,
-    persistence: Annotated[
-        float, typer.Option(help="Days over which the velocity lasts; 0 for a random walk.", rich_help_panel=MODEL)
-    ] = 0.0,
-    estimate: Annotated[
-        bool, typer.Option(help="Estimate detection, clutter rate, sigma and diffusion first.", rich_help_panel=MODEL)
-    ] = False,
-    speed: Annotated[
-        float, typer.Option(help="Speed of sound, km/s, where the table gives none.", rich_help_panel=MODEL)
-    ] = 1.5,
+    sigma: Annotated[float, in_group("Standard deviation of an arrival time, s.", MODEL)] = 5.0,
+    diffusion: Annotated[float, in_group("Variance of the position gained per day, km^2.", MODEL)] = 25.0,
+    persistence: Annotated[float, in_group("Days over which the velocity lasts; 0 for a random walk.", MODEL)] = 0.0,
+    estimate: Annotated[bool, in_group("Estimate detection, clutter rate, sigma and diffusion first.", MODEL)] = False,
+    speed: Annotated[float, in_group("Speed of sound, km/s, where the table gives none.", MODEL)] = 1.5,
     window: Annotated[
         str,
-        typer.Option(
-            help="FIRST,LAST second of listening; else 0 and the last arrival.",
-            metavar="FIRST,LAST",
-            rich_help_panel="What was heard",
-        ),
+        in_group("FIRST,LAST second of listening; else 0 and the last arrival.", "What was heard", "FIRST,LAST"),
     ] = "0,inf",
     capacity: Annotated[
         int,
-        typer.Option(
-            help="Signals the float stores a day; 0: the most it did store.", rich_help_panel="What was heard"
-        ),
+        in_group("Signals the float stores a day; 0: the most it did store.", "What was heard"),
     ] = 0,
     keep: Annotated[
         str,
-        typer.Option(
-            help="Which signals are stored: earliest or strongest.", metavar="NAME", rich_help_panel="What was heard"
-        ),
+        in_group("Which signals are stored: earliest or strongest.", "What was heard", "NAME"),
     ] = "earliest",
     clock: Annotated[
         str,
-        typer.Option(
-            help="Float clock minus true time at the FIRST,LAST day, s.",
-            metavar="FIRST,LAST",
-            rich_help_panel="What was heard",
-        ),
+        in_group("Float clock minus true time at the FIRST,LAST day, s.", "What was heard", "FIRST,LAST"),
     ] = "0,0",
-    labels: Annotated[
-        bool, typer.Option(help="Use the column source: labels made by hand.", rich_help_panel="What was heard")
-    ] = False,
-    epoch: Annotated[
-        str, typer.Option(help="Date of day 0.", metavar="DATE", rich_help_panel="What was heard")
-    ] = "1970-01-01",
-    particles: Annotated[int, typer.Option(help="Particles in each chain.", rich_help_panel=METHOD)] = 10_000,
-    chains: Annotated[
-        int, typer.Option(help="Independent runs, to see whether the track is determined.", rich_help_panel=METHOD)
-    ] = 4,
-    smooth: Annotated[
-        bool | None, typer.Option(help="Use later signals too; by default with --end.", rich_help_panel=METHOD)
-    ] = None,
+    labels: Annotated[bool, in_group("Use the column source: labels made by hand.", "What was heard")] = False,
+    epoch: Annotated[str, in_group("Date of day 0.", "What was heard", "DATE")] = "1970-01-01",
+    particles: Annotated[int, in_group("Particles in each chain.", METHOD)] = 10_000,
+    chains: Annotated[int, in_group("Independent runs, to see whether the track is determined.", METHOD)] = 4,
+    smooth: Annotated[bool | None, in_group("Use later signals too; by default with --end.", METHOD)] = None,
     seed: SeedOption = 0,
 ) -> None:
     """Track a float from the first few unlabeled arrivals of each day, and say whether the track is determined."""

@@ -95,9 +95,11 @@ METHOD, MODEL, OUTPUT, LARGE, READ = (
 """The groups of options in ``--help``."""
 
 
-def in_group(help: str, group: str, value: str, *names: str) -> Any:
-    """An option in a group of the help; ``value`` is what stands for its value there, empty for a flag."""
-    return typer.Option(*names, metavar=value or None, help=help, rich_help_panel=group)
+def in_group(help: str, group: str, value: str = "", *names: str, **more: Any) -> Any:
+    """An option in a group of the help; ``value`` is what stands for its value there, by default what its kind is
+    called (nothing for a flag).  ``more`` are further settings of the option, such as ``callback``.
+    """
+    return typer.Option(*names, metavar=value or None, help=help, rich_help_panel=group, **more)
 
 
 Level = Annotated[

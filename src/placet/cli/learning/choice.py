@@ -41,10 +41,11 @@ def choice(
     ] = "",
     constants: Annotated[
         bool | None,
-        typer.Option(
+        in_group(
+            "A constant for each alternative but one; by default if alternatives have names, not numbers.",
+            METHOD,
+            "",
             "--constants/--no-constants",
-            help="A constant for each alternative but one; by default if alternatives have names, not numbers.",
-            rich_help_panel=METHOD,
         ),
     ] = None,
     base: Annotated[str, in_group("The alternative that the others are compared with.", METHOD, "NAME")] = "",
@@ -59,9 +60,7 @@ def choice(
             "observed|choice|agent",
         ),
     ] = None,
-    classes: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Groups of choosers (latent classes).", rich_help_panel=METHOD)
-    ] = 1,
+    classes: Annotated[int, in_group("Groups of choosers (latent classes).", METHOD, "N", min=1)] = 1,
     level: Level = 0.95,
     seed: SeedOption = 0,
     out: Out = None,

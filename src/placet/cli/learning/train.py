@@ -32,6 +32,7 @@ from placet.cli.common.options import (
     check_target,
     complete_losses,
     complete_rankers,
+    in_group,
     reads,
 )
 from placet.cli.common.parts_option import InParts, OnDask, open_parts
@@ -61,71 +62,56 @@ def train(
     ],
     save: Annotated[
         Path,
-        typer.Option(
-            "--out", "-o", "--save", callback=check_target, help="File to write the model to.", rich_help_panel=OUTPUT
-        ),
+        in_group("File to write the model to.", OUTPUT, "", "--out", "-o", "--save", callback=check_target),
     ],
-    valid: Annotated[
-        Path | None, typer.Option(help="Validation rows: the best state on them is kept.", rich_help_panel="Validation")
-    ] = None,
+    valid: Annotated[Path | None, in_group("Validation rows: the best state on them is kept.", "Validation")] = None,
     ranker: Annotated[
         str,
-        typer.Option(
-            help="linear, trees, forest, neural, booster, rankboost, adarank, coordinate, surrogate, structrank, "
+        in_group(
+            "linear, trees, forest, neural, booster, rankboost, adarank, coordinate, surrogate, structrank, "
             "listwise, reranker, crf, diversity (--judged), fusion (of rank lists), labels (extreme multi-label), or "
             "auto: the best of a short list (--param budget=N, seconds=S), or the mean of the K best (--param "
             "blend=K; folds=F, rotate=true: each of them fitted without one of F parts, in turn).",
+            METHOD,
+            "NAME",
             autocompletion=complete_rankers,
-            metavar="NAME",
-            rich_help_panel=METHOD,
         ),
     ] = "linear",
     loss: Annotated[
         str,
-        typer.Option(
-            help="Any loss of placet.losses.LOSSES; the ranker's own if not given.",
+        in_group(
+            "Any loss of placet.losses.LOSSES; the ranker's own if not given.",
+            METHOD,
+            "NAME",
             autocompletion=complete_losses,
-            metavar="NAME",
-            rich_help_panel=METHOD,
         ),
     ] = "",
     metric: Annotated[
         str,
-        typer.Option(
-            "--metric",
-            help="Metric on the validation rows; the ranker's own if not given.",
-            metavar="NAME",
-            rich_help_panel="Validation",
-        ),
+        in_group("Metric on the validation rows; the ranker's own if not given.", "Validation", "NAME", "--metric"),
     ] = "",
     param: Annotated[
         list[str] | None,
-        typer.Option("--param", "-p", help="A parameter of the ranker.", metavar="NAME=VALUE", rich_help_panel=METHOD),
+        in_group("A parameter of the ranker.", METHOD, "NAME=VALUE", "--param", "-p"),
     ] = None,
     loss_param: Annotated[
         list[str] | None,
-        typer.Option("--loss-param", help="A parameter of the loss.", metavar="NAME=VALUE", rich_help_panel=METHOD),
+        in_group("A parameter of the loss.", METHOD, "NAME=VALUE", "--loss-param"),
     ] = None,
-    features: Annotated[
-        int, typer.Option(help="Number of features, where files may omit the last ones.", rich_help_panel=MODEL)
-    ] = 0,
-    control: Annotated[
-        list[str] | None, typer.Option("--control", help=CONTROL_HELP, metavar="COLUMN", rich_help_panel=MODEL)
-    ] = None,
+    features: Annotated[int, in_group("Number of features, where files may omit the last ones.", MODEL)] = 0,
+    control: Annotated[list[str] | None, in_group(CONTROL_HELP, MODEL, "COLUMN", "--control")] = None,
     order: Annotated[
         str,
-        typer.Option(
-            help="Label ranking: rows are cases, with a column of orders (a > b > c) or columns of the labels' ranks.",
-            metavar="COLUMN,...",
-            rich_help_panel=MODEL,
+        in_group(
+            "Label ranking: rows are cases, with a column of orders (a > b > c) or columns of the labels' ranks.",
+            MODEL,
+            "COLUMN,...",
         ),
     ] = "",
     relation: Relations = None,
     judged: Annotated[
         Path | None,
-        typer.Option(
-            help="Of --ranker diversity: TREC qrels with subtopics of the documents (#docid).", rich_help_panel=MODEL
-        ),
+        in_group("Of --ranker diversity: TREC qrels with subtopics of the documents (#docid).", MODEL),
     ] = None,
     seed: SeedOption = 0,
     as_json: AsJson = False,
