@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from placet import optim
 from placet.aggregate.games.game_design import Design, decayed_weight, goal_design, half_lives, margin_design
 from placet.aggregate.games.game_likelihoods import GameLaw, OrderedMargins, PoissonGoals
-from placet.aggregate.likelihood.information import SCORE_TOLERANCE
+from placet.aggregate.likelihood.information import SCORE_TOLERANCE, with_mean_zero
 from placet.aggregate.result.learned.control_effects import Controls
 from placet.aggregate.result.learned.game_forecast import GameForecast
 from placet.aggregate.result.result import Consensus
@@ -239,8 +239,7 @@ def _board(
     known = (games.items, games.controls or (), *half_lives(games, half_life))
     forecast = GameForecast(law, design_of, fit.x[:p], fit.x[p:], full[:p, :p], *known)
     n, scores = games.n_items, fit.x[: games.n_items]
-    center = np.eye(n) - 1 / n
-    covariance = center @ full[:n, :n] @ center
+    covariance = with_mean_zero(full[:n, :n], n)
     params = {"half_life": half_life, "prior": prior, **given, "max_iter": max_iter}
     support = np.bincount(games.item, np.repeat(games.weight, np.diff(games.offsets[::2])), games.n_items)
     effects = _effects(games, fit.x, full, design.n_scores, method)

@@ -56,9 +56,9 @@ def _as_before(data: Any, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(data: Any) -> str:
-    return {"Comparisons": "votes", "Rankings": "ballots", "Scores": "scores", "Games": "games"}.get(
-        type(data).__name__, "other data"
-    )
+    from placet.io.several_files import KINDS
+
+    return KINDS.get(type(data), "other data")
 
 
 def _read_boards(files: Sequence[Path]) -> "tuple[list[Board], list[Path]]":

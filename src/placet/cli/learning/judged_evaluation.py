@@ -1,12 +1,11 @@
 """``placet evaluate --judged``: metrics of a run from few judgments of people and many of a judge."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placet.cli.common.console_output import deliver, progress_bar, say
-from placet.cli.common.metric_values import value_per_query
+from placet.cli.common.metric_values import subtopics
 
 if TYPE_CHECKING:
     from placet.io.trec import Qrels
@@ -16,14 +15,14 @@ HEAD = ("metric", "mean", "stderr", "low", "high", "people", "people low", "peop
 
 
 def evaluate_with_judge(
-    specs: Sequence[Any], run: Path, human: Path, machine: Path, per_query: bool, out: Path | None, as_json: bool
+    specs: list[Any], run: Path, human: Path, machine: Path, per_query: bool, out: Path | None, as_json: bool
 ) -> None:
     """Print the mean of each metric under people's judgments, with the help of the judge's, or the values per query."""
     import numpy as np
 
     from placet.io.judged_scores import judge
     from placet.io.trec import read_qrels, read_trec_run
-    from placet.metrics import judged_mean
+    from placet.metrics import evaluate, judged_mean
 
     with progress_bar("reading"):
         retrieved, people, model = read_trec_run(run), read_qrels(human), read_qrels(machine)
@@ -32,18 +31,19 @@ def evaluate_with_judge(
     topics = list(dict.fromkeys([*people.topics, *model.topics]))
     place = {topic: k for k, topic in enumerate(topics)}
     values = np.full((len(specs), 2, len(topics)), np.nan)
-    for s, (judged, path) in enumerate(sides):
-        for m, spec in enumerate(specs):
-            values[m, s, [place[topic] for topic in judged.qid]] = value_per_query(spec, judged, path)
+    for side, (judged, path) in enumerate(sides):
+        lists, parts = (judged.score, judged.grade, judged.offsets), subtopics(judged, specs, path)
+        found = evaluate(specs, *lists, name=judged.name, judged=parts)
+        values[:, side, [place[topic] for topic in judged.qid]] = list(found.values())
     names = [repr(spec) for spec in specs]
     if per_query:
         rows: list[list[Any]] = [[topic, *values[:, :, t].ravel().tolist()] for t, topic in enumerate(topics)]
         deliver(out, as_json, ["qid", *(f"{name} {who}" for name in names for who in ("people", "judge"))], rows)
         return
-    found = {name: judged_mean(*pair) for name, pair in zip(names, values)}
-    table = [_row(name, one) for name, one in found.items()]
+    means = {name: judged_mean(*pair) for name, pair in zip(names, values)}
+    table = [_row(name, one) for name, one in means.items()]
     deliver(out, as_json, list(HEAD), table, {row[0]: dict(zip(HEAD[1:], row[1:])) for row in table})
-    for name, one in found.items():
+    for name, one in means.items():
         say(f"{name}: {_in_words(one)}")
     say("people's queries are taken as a random sample of all: if they were chosen otherwise, so is the mean")
     if (alone := _graded_by_judge_alone(people, model)) > 0:
