@@ -167,12 +167,12 @@ def _layout(table: Table, rows: TableRows, roles: _Roles, wide: dict[str, dict[s
 
 def _mark(cell: Any) -> float | None:
     """1 for a cell that marks the chosen alternative, 0 for one that does not or is empty, else None."""
-    return 0.0 if cell is None else _MARKS.get(_text(cell).lower())
+    return 0.0 if cell is None else _MARKS.get(cell_text(cell).lower())
 
 
-def _text(cell: Any) -> str:
-    """The name of an alternative; 1.0 and 1 are the same."""
-    number = None if isinstance(cell, bool) else as_number(cell)
+def cell_text(cell: Any) -> str:
+    """The name of an alternative or a level; 1.0 and 1 are the same."""
+    number = as_number(cell)
     return str(cell) if number is None else f"{number:g}"
 
 
@@ -187,7 +187,7 @@ def _wide_columns(table: Table, rows: TableRows, chosen: str) -> dict[str, dict[
 
     Alternatives that nobody chose are those that all these attributes have a column for.
     """
-    names = {_text(value) for value in rows.column(chosen).values if value is not None}
+    names = {cell_text(value) for value in rows.column(chosen).values if value is not None}
     columns = [name for name in table.names if name != chosen]
     if not 1 < len(names) <= len(columns):
         return {}
@@ -238,7 +238,7 @@ def _from_wide(
     rows.reject(half, "empty", "some attributes of an alternative are empty, and others are not", "fill them in")
     rows.reject(there.sum(axis=1) < 2, "alone", "fewer than two alternatives were available", "remove the choice")
     label = rows.labels(roles.chosen)
-    at = label.map(lambda cell: -1 if cell is None else names.index(_text(cell)), np.int64)
+    at = label.map(lambda cell: -1 if cell is None else names.index(cell_text(cell)), np.int64)
     absent = ~there[np.arange(len(rows)), np.maximum(at, 0)] | (at < 0)
     said = lambda row: f"{roles.chosen} {rows.quote(roles.chosen, row)} has no attributes"  # noqa: E731
     rows.reject(absent, "absent", said, "fill them in")
@@ -292,7 +292,7 @@ def _from_long(
     if attributes is None and fixed:
         columns = {name: values for name, values in columns.items() if name not in fixed}
         notes.append(f"not used, being equal for all alternatives of a choice: {', '.join(fixed)} (see case=)")
-    texts = [] if names is None else [_text(value) for value in names.values]
+    texts = [] if names is None else [cell_text(value) for value in names.values]
     present = sorted({texts[k] for k in np.unique(names.code[good]).tolist()} if names else (), key=by_number)
     code = np.array([present.index(text) if text in present else 0 for text in texts], np.int64)
     found = ChoiceTable(
@@ -344,8 +344,8 @@ def levels_of(rows: TableRows, name: str) -> dict[str, Floats]:
     if any(as_number(value) is not None for value in column.values):
         return {name: rows.numbers(name, if_empty="fill it in, or ignore the column")}
     label = rows.labels(name)
-    levels = sorted({_text(value) for value in label.values if value is not None})
-    texts = label.map(_text, object)
+    levels = sorted({cell_text(value) for value in label.values if value is not None})
+    texts = label.map(cell_text, object)
     return {f"{name}={level}": (texts == level).astype(np.float64) for level in levels[1:]}
 
 

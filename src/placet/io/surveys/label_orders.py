@@ -14,8 +14,7 @@ from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, offsets_from_sizes
 from placet.data.parameters import with_checked_options
 from placet.io.files import Source
-from placet.io.surveys.choice_tables import COUNTERS, by_number, levels_of
-from placet.io.tables.cells import as_number
+from placet.io.surveys.choice_tables import COUNTERS, by_number, cell_text, levels_of
 from placet.io.tables.column_names import plain_name, split_names
 from placet.io.tables.tables import Table, TableRows, read_table
 from placet.io.text import OnError, parse_tiers
@@ -199,10 +198,7 @@ def _known_feature(rows: TableRows, name: str) -> Floats:
     if name in rows.table.names or not sign or column not in rows.table.names:
         rows.table.require(name, "it is a feature of the model")
         return rows.numbers(name, if_empty="fill it in")
-    texts = rows.labels(column).map(
-        lambda value: str(value) if as_number(value) is None else f"{as_number(value):g}", object
-    )
-    return np.where(texts == level, 1.0, 0.0)
+    return np.where(rows.labels(column).map(cell_text, object) == level, 1.0, 0.0)
 
 
 def _expanded(X: Floats, grade: Floats, columns: CaseColumns) -> tuple[Any, Floats, Ints]:
