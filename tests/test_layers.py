@@ -21,7 +21,7 @@ INSIDE = {
     "aggregate": "places instances data_facts goal_verdict result resample likelihood pairs ballots mpm rules committees distance games method scores"
     " method_table defaults mixture sources asking data_in_parts proof consensus_door influence voter_pulls proof_door",
     "rank": "documents validation controls sklearn_conventions feature_tables tree_arrays query_rows monotone"
-    " similarity saving tier_probabilities probabilities ranker named_ranker linear trees boosting listwise torch fusion"
+    " similarity saving fitting tier_probabilities probabilities ranker named_ranker linear trees boosting listwise torch fusion"
     " clicks choices labels search",
 }
 """The order of the folders and files inside a room; those of the other rooms are free."""

@@ -244,7 +244,7 @@ def test_what_teaches_nothing_is_refused_in_words(ranker):
         clone(ranker).fit(X, np.arange(8))
     with pytest.raises(ValueError, match="give them alone"):
         clone(ranker).fit(TRAIN, TRAIN.grade)
-    with pytest.raises(ValueError, match=r"valid must be Queries or \(X, y, qid\), not 2 things"):
+    with pytest.raises(ValueError, match=r"valid must be Queries or \(X, y, qid or sizes of queries\), not 2 things"):
         clone(ranker).fit(TRAIN, valid=(TRAIN.X, TRAIN.grade))
     with pytest.raises(DataError, match="all 35 queries have weight 0"):
         clone(ranker).fit(Queries(TRAIN.X, TRAIN.grade, TRAIN.offsets, np.zeros(35)))
@@ -352,3 +352,38 @@ def test_autorank_without_an_engine_goes_on(monkeypatch):
     assert choice.best.ranker == "linear"
     assert choice.trials[1].failure == "TreeRanker needs LightGBM"
     assert "failed: TreeRanker needs LightGBM" in repr(choice)
+
+
+def test_sizes_of_consecutive_queries_stand_for_query_ids():
+    sizes, qid = np.diff(DATA.offsets), DATA.query
+    by_size = LinearRanker().fit(DATA.X, DATA.grade, group=sizes, valid=(DATA.X, DATA.grade, sizes))
+    by_name = LinearRanker().fit(DATA.X, DATA.grade, qid=qid, valid=(DATA.X, DATA.grade, qid))
+    np.testing.assert_array_equal(by_size.coef_, by_name.coef_)
+    for group, said in (
+        (sizes[1:], "have the sum"),
+        (sizes * 1.5, "whole numbers"),
+        ([[1]], "whole numbers"),
+        (["a"], "whole numbers"),
+    ):
+        with pytest.raises(DataError, match=said):
+            LinearRanker().fit(DATA.X, DATA.grade, group=group)
+    with pytest.raises(ValueError, match="not both"):
+        LinearRanker().fit(DATA.X, DATA.grade, qid, group=sizes)
+
+
+def test_the_best_rows_of_each_query_are_those_of_a_plain_sort():
+    ranker = LinearRanker().fit(DATA)
+    shuffled = np.random.default_rng(0).permutation(len(DATA.grade))
+    X, qid = np.array(DATA.X)[shuffled], np.array([f"q{k}" for k in DATA.query])[shuffled]
+    s = ranker.predict(X)
+    found = ranker.predict_top(X, 3, qid)
+    for name, own in found.group_by("query"):
+        rows = np.flatnonzero(qid == name[0])
+        assert own["row"].to_list() == rows[np.argsort(-s[rows], kind="stable")][:3].tolist()
+        assert own["rank"].to_list() == list(range(1, 1 + len(own)))
+        np.testing.assert_array_equal(own["score"], s[own["row"].to_numpy()])
+    assert ranker.predict_top(DATA, 1).height == len(DATA)
+    assert ranker.predict_top(X[:0], 1).height == 0
+    for k in (0, 1.5, True - 1):
+        with pytest.raises(ValueError, match="at least 1"):
+            ranker.predict_top(DATA, k)

@@ -52,6 +52,7 @@ ALIASES = {
 CHOICES = {"gain": tuple(GAINS), "discount": tuple(DISCOUNTS), "compat": tuple(CONVENTIONS), "normalize": NORMALIZE}
 
 BY_SUBTOPIC = ("alpha_ndcg", "err_ia")  # metrics that take judgments (rows, subtopics) instead of grades
+DISTANCES = ("footrule",)  # metrics of which the lowest value is the best
 PER_ROW = ("name", "propensity")  # columns passed with the data, not part of a specification
 
 Value = str | int | float | bool

@@ -1,5 +1,6 @@
 """Controls: covariates that may have affected the grades, fitted along with the features and set to 0 in scores."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,11 @@ class Effects:
         self.unit[self.unit == 0.0] = 1.0
         self.Z = (values - values.mean(axis=0)) / self.unit
         self.effect = np.zeros(len(self.names))
+        self.history = [self.effect]
+
+    def begin_at(self, known: Mapping[str, float]) -> None:
+        """Start from known effects by name, per unit of each control; others start at 0."""
+        self.effect = np.array([known.get(name, 0.0) for name in self.names]) * self.unit
         self.history = [self.effect]
 
     def scores(self) -> Floats:

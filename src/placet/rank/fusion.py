@@ -52,6 +52,7 @@ class SupervisedFusion(Ranker):
 
     learns_from = "rank lists"
     _missing = "keep"
+    records_metrics = False
     _state = holds(chosen_=Several(Number(low=0, whole=True)), members_=Several(RankerOf(), least=1))
 
     def __init__(

@@ -105,6 +105,7 @@ class LabelRanker(Ranker):
     """
 
     learns_from = "labels"
+    takes_start = True
     _state = holds(
         weights_=Array("weights", dtype="float32"),
         sizes_=Array("layers", dtype="int64", low=0),
@@ -346,14 +347,19 @@ class LabelRanker(Ranker):
         size, patience = batches_for(len(train), self.batch, self.patience)
         sizes = self.sizes_.tolist()
         criterion = Criterion(self.loss, self.loss_params, rng)
-        metric = metric_of(self.metric)
-        depth = sizes[-1] if metric.k is None else min(metric.k, sizes[-1])
+        weights = first_weights(sizes, rng)
+        if self._start is not None:
+            weights = neural.weights_to_continue(self._start, self.sizes_)
+            criterion.continue_from(self._start.learned_)
+        metrics = [metric_of(name) for name in self._metric_names()]
+        depth = max(sizes[-1] if one.k is None else min(one.k, sizes[-1]) for one in metrics)
         propensity = self.propensity()
 
         def judge(weights: Weights) -> float:
             assert valid is not None
             found = best_labels(layers(weights, sizes), valid.X, depth)
-            return means_over_documents([metric], found.judge(valid.Y), propensity)[0]
+            means = means_over_documents(metrics, found.judge(valid.Y), propensity)
+            return self._note(dict(zip(self._metric_names(), means)))
 
         def epoch() -> Iterator[Documents]:
             order = rng.permutation(len(train))
@@ -365,11 +371,11 @@ class LabelRanker(Ranker):
             return sampled_loss(criterion, network, batch, self.negatives, rng)
 
         return neural.descend(
-            first_weights(sizes, rng), sizes, criterion, objective, epoch,
+            weights, sizes, criterion, objective, epoch,
             learning_rate=rate, l2=self.l2, epochs=epochs, patience=patience,
             judge=None if valid is None else judge,
             tell=lambda step, value: self._report_progress(done + step, steps or epochs, value),
-            sparse=self.negatives is not None,
+            sparse=self.negatives is not None, first_counts=self._start is not None, values=self._noted,
         )  # fmt: skip
 
 

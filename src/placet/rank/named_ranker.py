@@ -1,6 +1,8 @@
 """A ranker by its short name, with parameters as a command or a page gives them."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from placet.data.errors import as_choices
@@ -9,8 +11,18 @@ from placet.rank.monotone import directions_from_text
 from placet.rank.ranker import Ranker, load, ranker_class
 
 
-def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], random_state: int) -> Ranker:
-    """An unfitted ranker; an unknown parameter raises a ``ValueError`` that lists the known ones."""
+def make_ranker(
+    name: str,
+    loss: str,
+    metric: str,
+    given: dict[str, Any],
+    random_state: int,
+    own: Mapping[str, Any] = MappingProxyType({}),
+) -> Ranker:
+    """An unfitted ranker; an unknown parameter raises a ``ValueError`` that lists the known ones.
+
+    ``own``: parameters that hold where no others (and no ``random_state`` but 0) are given.
+    """
     kind = ranker_class(name)
     defaults = kind().get_params(deep=False)
     unknown = sorted(set(given) - set(defaults))
@@ -22,10 +34,12 @@ def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], random
     common = {key: value for key, value in (("loss", loss), ("metric", metric)) if value} | {
         "random_state": random_state
     }
-    common = {key: value for key, value in common.items() if key in defaults}
+    common = {
+        key: value for key, value in common.items() if key in defaults and (value or key != "random_state" or not own)
+    }
     values = {key: _value(key, value, defaults[key]) for key, value in given.items()}
     check_parameters(kind, values, kind.__name__)
-    return kind(**{**common, **values})
+    return kind(**{**own, **common, **values})
 
 
 def _value(name: str, value: Any, default: Any) -> Any:

@@ -1,20 +1,21 @@
 """Probabilities under the fitted model: of orders, of pairs and of tiers, and their calibration."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.data import DataError, Lists
+from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints, frozen
 from placet.data.engines.memory import refuse_table
 from placet.kernels.losses import softmax
 from placet.kernels.rank import rank_distribution as kernels
 from placet.losses import LOSSES, Bound
 from placet.losses.pairwise import PAIR_MODELS, outcome_costs, outcome_probabilities
+from placet.rank.query_rows import in_order_of
 from placet.rank.tier_probabilities import first_shares, pair_outcomes, refuse_stages, stage_potential
 
 
@@ -303,3 +304,76 @@ def best_tier_slope(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any
     limit = float(np.log(30.0))
     found = float(minimize_scalar(cost, bounds=(-limit, limit), method="bounded", options={"xatol": 0.01}).x)
     return 0.0 if found < -limit + 0.05 else float("inf") if found > limit - 0.05 else float(np.exp(found))
+
+
+class OrderProbabilities:
+    """Methods of rankers that turn scores into probabilities, for losses that define a distribution over orders."""
+
+    if TYPE_CHECKING:  # of the ranker
+        _loss: Callable[[], str]
+        _loss_parameters: Callable[[], dict[str, Any]]
+        _rows_to_score: Callable[[Any, Any], Queries]
+        _rows_and_grades: Callable[[Any, Any, Any], tuple[Queries, Lists]]
+        _model_scores: Callable[[Queries], tuple[Floats, Ints]]
+
+    def top1_probability(self, X: Any, qid: Any = None) -> Floats:
+        """Probability (rows,) that the row is first in its list, under the fitted model; sums to 1 in each list.
+
+        For losses that define a distribution over orders (Plackett-Luce family): softmax of the scores.  Under PMOP
+        several rows may be first: the rows of the first tier share its probability equally.
+        """
+        loss = self._loss()
+        refuse_unless_first(loss)
+        queries = self._rows_to_score(X, qid)
+        s, offsets = self._model_scores(queries)
+        first = first_probability(s.ravel(), offsets, loss, self._loss_parameters())
+        return in_order_of(X, queries, first.reshape(s.shape))
+
+    def pairwise_probability(self, X: Any, i: ArrayLike, j: ArrayLike, qid: Any = None) -> Floats:
+        """Probability that row ``i`` of ``X`` is above row ``j`` of the same list (numbers, or arrays of them).
+
+        For losses that define a distribution over orders, logistic(s_i - s_j), or over the outcomes of a pair, which
+        may include ties.  Under "pmop-fd" it depends on all rows of the list, and the rest is P(below) and P(tied).
+        """
+        refuse_unless_pairs(self._loss())
+        queries = self._rows_to_score(X, qid)
+        s = in_order_of(X, queries, self._model_scores(queries)[0])
+        if stage_potential(self._loss()) is not None:
+            which = in_order_of(X, queries, queries.query) if s.ndim == 1 else None
+            return above_in_lists(s, which, i, j, self._loss(), self._loss_parameters())
+        gap = s[..., np.asarray(i)] - s[..., np.asarray(j)]
+        return probability_above(gap, self._loss(), self._loss_parameters())
+
+    def predict_tiers(self, X: Any, qid: Any = None) -> NDArray[np.int64]:
+        """Tier of every row in its list, 0 the best, in the most probable partition consistent with the scores.
+
+        For losses with a probability of ties for each pair: Rao-Kupper and Davidson.
+        """
+        refuse_unless_tiers(self._loss())
+        queries = self._rows_to_score(X, qid)
+        s, offsets = self._model_scores(queries)
+        params, loss = self._loss_parameters(), self._loss()
+        lists = [most_probable_tiers(s.ravel()[a:b], loss, params) for a, b in pairwise(offsets)]
+        tiers = np.concatenate(lists) if lists else np.zeros(0, np.int64)
+        return in_order_of(X, queries, tiers)
+
+    def rank_distribution(self, X: Any, qid: Any = None) -> list[Floats]:
+        """For each list a table (rows, positions): the probability of each row at each position.  O(rows^2) per list.
+
+        For losses that define a distribution over orders; under "pmop-fd", given that no rows tie.  Lists are in order
+        of first appearance, rows in the order given.
+        """
+        refuse_unless_order(self._loss())
+        s, offsets = self._model_scores(self._rows_to_score(X, qid))
+        s = s.ravel()
+        return [place_probabilities(s[a:b]) for a, b in pairwise(offsets)]
+
+    def calibration(self, X: Any, y: Any = None, qid: Any = None, *, bins: int = 10) -> "Calibration":
+        """Compare the predicted probability of the order of pairs with how often that order is observed.
+
+        Uses pairs with different grades; the queries should not be those of the fit.
+        """
+        refuse_unless_pairs(self._loss())
+        queries, lists = self._rows_and_grades(X, y, qid)
+        s, _ = self._model_scores(queries)
+        return calibration(s.ravel(), lists, self._loss(), self._loss_parameters(), bins=bins)

@@ -1,12 +1,15 @@
 """What rankers ask of rows: queries from columns, the columns and the row order of the caller, finite scores."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries
 from placet.data.queries import Missing
+
+if TYPE_CHECKING:
+    import polars
 
 ScoreColumn = NDArray[np.float64]
 
@@ -23,6 +26,36 @@ def as_queries(X: Any, y: Any, qid: Any, weight: ArrayLike | None = None, missin
             "sklearn.set_config(enable_metadata_routing=True)"
         )
     return Queries.from_arrays(X, y, qid, weight=weight, missing=missing)
+
+
+def queries_of_sizes(group: ArrayLike, qid: Any, y: Any) -> NDArray[np.int64]:
+    """The query of every row, from the sizes of consecutive queries; raise a ``DataError`` if they are not that."""
+    size = np.asarray(group)
+    if qid is not None:
+        raise ValueError("give qid (the query of every row) or group (sizes of consecutive queries), not both")
+    if size.ndim != 1 or size.dtype.kind not in "iuf" or not (size == np.floor(size)).all() or (size < 0).any():
+        raise DataError(f"group must hold the sizes of consecutive queries, whole numbers, not {group!r:.60}")
+    n_rows = 0 if y is None else len(y)
+    if size.sum() != n_rows:
+        raise DataError(f"the {len(size)} sizes of group have the sum {size.sum():g}; there are {n_rows} rows")
+    return np.repeat(np.arange(len(size)), size.astype(np.int64))
+
+
+def best_rows(queries: Queries, s: ScoreColumn, k: int, in_queries: bool) -> "polars.DataFrame":
+    """The k best rows of every query, best first, from scores in the order of the queries.
+
+    ``row`` is that of the caller's table, or, ``in_queries``, the place in the queries.
+    """
+    import polars
+
+    if s.ndim != 1:
+        raise ValueError("each row has a score for every label; top(X, k) has the best labels of every row")
+    order = np.lexsort((-s, queries.query))
+    rank = np.arange(len(s)) - queries.offsets[:-1][queries.query[order]]
+    kept = order[rank < k]
+    names = [queries.qid[q] for q in queries.query[kept].tolist()]
+    row = kept if in_queries else queries.row[kept]
+    return polars.DataFrame({"query": names, "rank": rank[rank < k] + 1, "row": row, "score": s[kept]}, strict=False)
 
 
 def in_order_of(X: Any, queries: Queries, values: NDArray[Any]) -> NDArray[Any]:

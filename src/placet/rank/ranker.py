@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,15 +18,19 @@ from placet.losses import LOSSES, Loss
 from placet.losses import needs as check_needs
 from placet.metrics import evaluate_parts
 from placet.metrics import metric as metric_of
-from placet.rank import probabilities
+from placet.metrics.metric_table import DISTANCES
 from placet.rank.controls import ControlTable, control_rows
 from placet.rank.feature_tables import to_dense
+from placet.rank.fitting.training_history import check_metrics, history_frame, plot_history
+from placet.rank.probabilities import OrderProbabilities
 from placet.rank.query_rows import (
     ScoreColumn,
     as_queries,
+    best_rows,
     check_columns,
     in_order_of,
     mean_defined,
+    queries_of_sizes,
     refuse_infinite_scores,
     refuse_uninformative,
 )
@@ -35,9 +38,11 @@ from placet.rank.saving import model_files
 from placet.rank.saving.fitted_state import Attribute, check_saved_params, check_state, fitted_attributes, holds
 from placet.rank.saving.onnx_export import OnnxGraph, write_onnx
 from placet.rank.sklearn_conventions import refuse_other_arguments, refuse_search_without_routing
-from placet.rank.tier_probabilities import stage_potential
 from placet.rank.validation import Best
 from placet.threads import algebra_threads
+
+if TYPE_CHECKING:
+    import polars
 
 Ids = Sequence[Hashable] | NDArray[Any]
 TrainingProgress = Callable[[int, int, float | None], None]
@@ -74,7 +79,7 @@ def ranker_class(name: str, what: str = "ranker") -> "type[Ranker]":
     return RANKERS[one_of(name, RANKERS, what)]
 
 
-class Ranker(BaseEstimator):
+class Ranker(OrderProbabilities, BaseEstimator):
     """Base of rankers.  A subclass implements ``_fit(queries, valid)`` and ``_scores(queries)``.
 
     ``fit(X, y, qid=...)`` accepts rows in any order; ``fit(queries)`` accepts ``Queries``.  ``predict`` returns scores
@@ -89,9 +94,12 @@ class Ranker(BaseEstimator):
     _missing: Missing = "error"  # "keep" if the ranker handles NaN
     _progress: TrainingProgress | None = None
     _start: Any = None
+    _also_record: tuple[str, ...] = ()  # metrics to record besides that of the ranker
+    _validated: Mapping[str, float] | None = None  # metrics of the state judged last
     _control: ControlTable | None = None
     takes_parts: ClassVar[bool] = False  # whether it can be fitted to queries in parts
     takes_start: ClassVar[bool] = False  # whether it can start from another fit
+    records_metrics: ClassVar[bool] = True  # whether it computes further metrics after each step
     takes_control: ClassVar[bool] = False  # whether it can fit controls, which are left out of the scores
     needs: tuple[str, ...] = ()  # what the loss must provide, in the terms of ``placet.losses.needs``
     own_losses: ClassVar[tuple[str, ...]] = ()  # names of losses accepted in addition to ``LOSSES``
@@ -107,8 +115,10 @@ class Ranker(BaseEstimator):
         y: Any = None,
         qid: Ids | None = None,
         *,
+        group: ArrayLike | None = None,
         weight: ArrayLike | None = None,
         valid: Any = None,
+        metrics: Sequence[str] = (),
         progress: TrainingProgress | None = None,
         start: Any = None,
         engine: Any = None,
@@ -117,21 +127,25 @@ class Ranker(BaseEstimator):
     ) -> Self:
         """Fit to ``Queries``, to features, grades and query ids of rows, or to `Parts` of queries (`placet.scan`).
 
-        ``weight``: one per query, or one per row, constant within a query.  ``valid`` is ``Queries`` or (X, y, qid):
-        the ranker keeps the state that was best on it.  An interrupt (Ctrl-C) keeps the best state so far.
-        ``progress`` is called after each step, and within long ones.  ``start``: for linear rankers, a fitted ranker or
-        the path of a checkpoint to start from.  ``engine``: what processes parts, a `distributed.Client` or None for
-        this process.  ``control``: for rankers with ``takes_control``, a numeric table, one row per row of ``X``, of
-        covariates that may have affected the grades (such as the position shown); their effects (``controls_``) are
-        fitted along with the scores and left out by `predict`.  ``others``: arguments of other libraries raise an error
-        that names the equivalent.
+        ``group``: instead of ``qid``, the sizes of consecutive queries, as LightGBM and XGBoost have them.  ``weight``:
+        one per query, or one per row, constant within a query.  ``valid`` is ``Queries`` or (X, y, qid or sizes): the
+        ranker keeps the state that was best on it by its ``metric``.  ``metrics``: further ones to compute on it;
+        `history_` has all of them for each step.  An interrupt (Ctrl-C) keeps the best state so far.  ``progress`` is
+        called after each step, and within long ones.  ``start``: a fitted ranker of the same kind, or the path of a
+        saved one, whose training is continued on these data: ``n_trees`` further trees, ``epochs`` further epochs,
+        iterations from its weights (for linear rankers also the path of a checkpoint).  ``engine``: what processes
+        parts, a `distributed.Client` or None for this process.  ``control``: for rankers with ``takes_control``, a
+        numeric table, one row per row of ``X``, of covariates that may have affected the grades (such as the position
+        shown); their effects (``controls_``) are fitted along with the scores and left out by `predict`.  ``others``:
+        arguments of other libraries raise an error that names the equivalent.
         """
         refuse_other_arguments(others)
         refuse_search_without_routing()
         self.fit_summary_: dict[str, Any] = {}
-        self._progress, self._start = progress, start
-        if start is not None and not self.takes_start:
-            raise ValueError(f"{type(self).__name__} starts from nothing; start is for linear rankers")
+        self._also_record = check_metrics(metrics, valid is not None or self.learns_from == "labels")
+        if metrics and not self.records_metrics:
+            raise ValueError(f"{type(self).__name__} records no metrics by step; leave metrics out, and use score")
+        self._progress, self._start = progress, self._model_to_continue(start)
         if control is not None and not self.takes_control:
             able = [kind.__name__ for kind in map(ranker_class, RANKERS) if kind.takes_control]
             raise ValueError(
@@ -144,19 +158,39 @@ class Ranker(BaseEstimator):
             raise ValueError("engine works on data in parts; placet.scan makes them of files, Parts.of of data")
         try:
             self.check_names()
-            data = self._training_data(X, y, qid, weight)
+            data = self._training_data(X, y, qid if group is None else queries_of_sizes(group, qid, y), weight)
+            if isinstance(self._start, Ranker) and hasattr(data, "X"):
+                check_columns(data.X, self.features_, self._start.n_features_in_, self._start.features_)
             self._control = control_rows(control, data, in_order=isinstance(X, Queries))
             with algebra_threads():
                 self._fit(data, None if valid is None else self._validation_data(valid, data))
             self.fit_summary_ = {"interrupted": False, **self.fit_summary_}
+            if self._start is not None:
+                self.fit_summary_["continued"] = True
             refuse_infinite(self)
         except BaseException:
             self.__dict__.pop("n_features_in_", None)  # after a failure, the ranker is not fitted
             raise
         finally:
             self.__dict__.pop("_control", None)
-            del self._progress, self._start
+            self.__dict__.pop("_validated", None)
+            del self._progress, self._start, self._also_record
         return self
+
+    def _model_to_continue(self, start: Any) -> Any:
+        """The fitted ranker to start from, loaded if it is a file; a checkpoint stays a path."""
+        if start is None:
+            return None
+        if not self.takes_start:
+            able = [kind.__name__ for kind in map(ranker_class, RANKERS) if kind.takes_start]
+            raise ValueError(f"{type(self).__name__} does not continue another fit; {', '.join(able)} do")
+        if isinstance(start, str | os.PathLike) and model_files.is_saved(start):
+            start = load(start)
+        if isinstance(start, Ranker):
+            start._check_fitted()
+            if type(start) is not type(self):
+                raise ValueError(f"a {type(self).__name__} cannot continue a {type(start).__name__}")
+        return start
 
     def check_names(self) -> None:
         """Raise a ``ValueError`` if a parameter does not match its annotation, or the metric or loss is unknown.
@@ -164,7 +198,11 @@ class Ranker(BaseEstimator):
         `fit` calls this first.
         """
         check_parameters(type(self), self.get_params(deep=False), type(self).__name__)
-        metric_of(self._metric())
+        if metric_of(self._metric()).name in DISTANCES:
+            raise ValueError(
+                f"metric {self._metric()!r} is a distance, of which the lowest is best; a ranker keeps what has the "
+                "highest metric: choose spearman_rho or kendall_tau (fit can record distances too: metrics=)"
+            )
         if self._loss():
             one_of(self._loss(), (*self.own_losses, *LOSSES), "loss")
 
@@ -183,6 +221,21 @@ class Ranker(BaseEstimator):
             s = self._scores(queries)
         refuse_infinite_scores(s)
         return in_order_of(X, queries, s)
+
+    def predict_top(self, X: Any, k: int, qid: Ids | None = None) -> "polars.DataFrame":
+        """The k best rows of every query, best first: a Polars table of ``query``, ``rank``, ``row`` and ``score``.
+
+        ``row`` is the index in ``X``; rows of equal scores keep their order.  A query of fewer rows has all of them.
+
+        >>> import placet
+        >>> data = placet.simulate.queries(20, 5, 3, random_state=0)
+        >>> placet.LinearRanker().fit(data).predict_top(data, 2)["rank"].to_list()[:4]
+        [1, 2, 1, 2]
+        """
+        if not isinstance(k, int | np.integer) or k < 1:
+            raise ValueError(f"k {k!r} must be a whole number, at least 1")
+        queries = self._rows_to_score(X, qid)
+        return best_rows(queries, self.predict(queries), int(k), in_queries=isinstance(X, Queries))
 
     def score(
         self,
@@ -203,70 +256,6 @@ class Ranker(BaseEstimator):
         queries = as_queries(X, y, qid, sample_weight, self._missing)
         weight = None if sample_weight is None else queries.weight
         return mean_defined(chosen(self.predict(queries), queries.grade, queries.offsets), weight)
-
-    def top1_probability(self, X: Any, qid: Ids | None = None) -> ScoreColumn:
-        """Probability (rows,) that the row is first in its list, under the fitted model; sums to 1 in each list.
-
-        For losses that define a distribution over orders (Plackett-Luce family): softmax of the scores.  Under PMOP
-        several rows may be first: the rows of the first tier share its probability equally.
-        """
-        loss = self._loss()
-        probabilities.refuse_unless_first(loss)
-        queries = self._rows_to_score(X, qid)
-        s, offsets = self._model_scores(queries)
-        first = probabilities.first_probability(s.ravel(), offsets, loss, self._loss_parameters())
-        return in_order_of(X, queries, first.reshape(s.shape))
-
-    def pairwise_probability(self, X: Any, i: ArrayLike, j: ArrayLike, qid: Ids | None = None) -> ScoreColumn:
-        """Probability that row ``i`` of ``X`` is above row ``j`` of the same list (numbers, or arrays of them).
-
-        For losses that define a distribution over orders, logistic(s_i - s_j), or over the outcomes of a pair, which
-        may include ties.  Under "pmop-fd" it depends on all rows of the list, and the rest is P(below) and P(tied).
-        """
-        probabilities.refuse_unless_pairs(self._loss())
-        queries = self._rows_to_score(X, qid)
-        s = in_order_of(X, queries, self._model_scores(queries)[0])
-        if stage_potential(self._loss()) is not None:
-            which = in_order_of(X, queries, queries.query) if s.ndim == 1 else None
-            return probabilities.above_in_lists(s, which, i, j, self._loss(), self._loss_parameters())
-        gap = s[..., np.asarray(i)] - s[..., np.asarray(j)]
-        return probabilities.probability_above(gap, self._loss(), self._loss_parameters())
-
-    def predict_tiers(self, X: Any, qid: Ids | None = None) -> NDArray[np.int64]:
-        """Tier of every row in its list, 0 the best, in the most probable partition consistent with the scores.
-
-        For losses with a probability of ties for each pair: Rao-Kupper and Davidson.
-        """
-        probabilities.refuse_unless_tiers(self._loss())
-        queries = self._rows_to_score(X, qid)
-        s, offsets = self._model_scores(queries)
-        params, loss = self._loss_parameters(), self._loss()
-        lists = [probabilities.most_probable_tiers(s.ravel()[a:b], loss, params) for a, b in pairwise(offsets)]
-        tiers = np.concatenate(lists) if lists else np.zeros(0, np.int64)
-        return in_order_of(X, queries, tiers)
-
-    def rank_distribution(self, X: Any, qid: Ids | None = None) -> list[ScoreColumn]:
-        """For each list a table (rows, positions): the probability of each row at each position.  O(rows^2) per list.
-
-        For losses that define a distribution over orders; under "pmop-fd", given that no rows tie.  Lists are in order
-        of first appearance, rows in the order given.
-        """
-        probabilities.refuse_unless_order(self._loss())
-        s, offsets = self._model_scores(self._rows_to_score(X, qid))
-        s = s.ravel()
-        return [probabilities.place_probabilities(s[a:b]) for a, b in pairwise(offsets)]
-
-    def calibration(
-        self, X: Any, y: Any = None, qid: Ids | None = None, *, bins: int = 10
-    ) -> probabilities.Calibration:
-        """Compare the predicted probability of the order of pairs with how often that order is observed.
-
-        Uses pairs with different grades; the queries should not be those of the fit.
-        """
-        probabilities.refuse_unless_pairs(self._loss())
-        queries, lists = self._rows_and_grades(X, y, qid)
-        s, _ = self._model_scores(queries)
-        return probabilities.calibration(s.ravel(), lists, self._loss(), self._loss_parameters(), bins=bins)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted ranker, with all rankers it contains, to one file, to be read by ``placet.load``."""
@@ -290,6 +279,20 @@ class Ranker(BaseEstimator):
         if names is None or not all(isinstance(name, str) for name in names):
             raise AttributeError(f"{type(self).__name__} has no feature_names_in_: it was not fitted to named columns")
         return np.array(names, dtype=object)
+
+    @property
+    def history_(self) -> "polars.DataFrame":
+        """A Polars table: ``step``, and the mean over the validation queries of each metric after it.
+
+        Of a fit with ``valid=``: the ranker's ``metric`` first, then the ``metrics`` of `fit`.  Some rankers compute
+        them after some of the steps only.
+        """
+        self._check_fitted()
+        return history_frame(self.fit_summary_)
+
+    def plot_history(self, axes: Any = None) -> Any:
+        """Plot `history_` by matplotlib, on ``axes`` or new ones; returns the axes."""
+        return plot_history(self.history_, axes)
 
     def __sklearn_tags__(self) -> Any:
         """Tags for scikit-learn: grades are required, sparse features accepted, and NaN if the ranker handles it."""
@@ -361,9 +364,10 @@ class Ranker(BaseEstimator):
             held_out = valid
         elif len(valid) == 3:
             X, y, qid = valid
-            held_out = as_queries(X, y, qid, None, self._missing)
+            sizes = np.ndim(qid) == 1 and len(qid) < len(y)
+            held_out = as_queries(X, y, queries_of_sizes(qid, None, y) if sizes else qid, None, self._missing)
         else:
-            raise ValueError(f"valid must be Queries or (X, y, qid), not {len(valid)} things")
+            raise ValueError(f"valid must be Queries or (X, y, qid or sizes of queries), not {len(valid)} things")
         if not len(held_out):
             raise DataError("the validation set is empty; leave it out or give queries")
         check_columns(held_out.X, held_out.features, data.n_features, data.features)
@@ -396,8 +400,26 @@ class Ranker(BaseEstimator):
         """state -> mean metric on the validation set, given ``scores(state)`` of its rows."""
         if valid is None:
             return None
-        metric = metric_of(self._metric())
-        return lambda state: mean_defined(metric(scores(state), valid.grade, valid.offsets))
+        metrics = {name: metric_of(name) for name in self._metric_names()}
+
+        def judge(state: Any) -> float:
+            s = scores(state)
+            return self._note({k: mean_defined(m(s, valid.grade, valid.offsets)) for k, m in metrics.items()})
+
+        return judge
+
+    def _metric_names(self) -> tuple[str, ...]:
+        """The ranker's metric, which decides, and the further ones to record."""
+        return (self._metric(), *self._also_record)
+
+    def _note(self, found: Mapping[str, float]) -> float:
+        """Keep the metrics of a state for the history, and return the first, which decides."""
+        self._validated = found
+        return next(iter(found.values()))
+
+    def _noted(self, quality: float) -> Mapping[str, float]:
+        """The metrics of the state judged last."""
+        return self._validated or {self._metric(): quality}
 
     def _rows_and_grades(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
         """Rows to score, and their grades as lists."""
@@ -417,7 +439,8 @@ class Ranker(BaseEstimator):
         ``judge`` is the metric on the validation set; without one, ``instead`` is used (None: the last state is best).
         """
         tell = lambda step, quality: self._report_progress(step, n_steps, None if judge is None else quality)  # noqa: E731
-        return Best(judge or instead, validates=judge is not None, tell=tell, **options)
+        values = None if judge is None else self._noted
+        return Best(judge or instead, validates=judge is not None, tell=tell, values=values, **options)
 
     def _report_progress(self, step: int, steps: int, value: float | None) -> None:
         """Report progress after each step of ``_fit``; ``value``: the validation metric, if known."""

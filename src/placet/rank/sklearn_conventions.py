@@ -4,10 +4,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-VALID = "give valid=(X, y, qid) or valid=Queries: what is best on it by the ranker's metric is kept"
+VALID = "give valid=(X, y, qid or sizes of queries) or valid=Queries: what is best on it by the ranker's metric is kept"
 INSTEAD = {
-    "group": "give qid=, the query of every row; from sizes of consecutive queries: "
-    "np.repeat(np.arange(len(group)), group)",
     "groups": "give qid=, the query of every row; groups= belongs to the search or splitter that calls the ranker",
     "query_id": "give qid=, the query of every row",
     "group_id": "give qid=, the query of every row",
@@ -22,7 +20,8 @@ INSTEAD = {
     "early_stopping_rounds": "give patience= to the ranker and valid= to fit",
     "callbacks": "give progress=, a function of (step, steps at most, metric on the validation set or None)",
     "verbose": "give progress=, a function of (step, steps at most, metric on the validation set or None)",
-    "init_model": "give start=, a fitted linear ranker; trees start from nothing",
+    "init_model": "give start=, a fitted ranker or the path of a saved one: its training is continued",
+    "xgb_model": "give start=, a fitted ranker or the path of a saved one: its training is continued",
     "feature_name": "give X as a data frame: the names of its columns are kept",
     "categorical_feature": "give backend_params={'categorical_feature': [columns]} to TreeRanker",
 }

@@ -1,7 +1,7 @@
 """Keep the best state of a training run by validation quality, with early stopping and after an interrupt."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -18,7 +18,8 @@ class Best(Generic[State]):
     without a better state.  ``thin`` judges every step at first and only some later, so that judging takes a small
     fraction of the training time.  ``copy`` is applied to a state to be kept; ``tell(step, quality or None)`` is called
     after each step, and within long ones.  ``validates``: whether the judge uses a validation set; only then does
-    ``summary`` report the quality.
+    ``summary`` report the quality.  ``values(quality)``: the metrics of the state judged last, by name; the ``history``
+    has them for every step that was judged.
 
     As a context manager, it suppresses an interrupt (Ctrl-C) and keeps the best state, if there is one.
 
@@ -41,9 +42,11 @@ class Best(Generic[State]):
         copy: Callable[[State], State] | None = None,
         tell: Callable[[int, float | None], None] | None = None,
         validates: bool = True,
+        values: Callable[[float], Mapping[str, float]] | None = None,
     ) -> None:
         self.judge, self.patience, self.thin, self.copy, self.tell = judge, patience, thin, copy, tell
-        self.validates = validates
+        self.validates, self.values = validates, values
+        self.history: dict[int, Mapping[str, float]] = {}  # number of steps -> metrics
         self._state: State | None = None
         self.quality: float | None = None
         self.steps = self.best_step = self._judged = 0
@@ -70,6 +73,8 @@ class Best(Generic[State]):
         found = None
         if self.judge is not None:
             self._judged, found = self.steps, self.judge(state)
+            if self.values is not None:
+                self.history[self.steps] = self.values(found)
         if self.empty or found is None or self.quality is None or found > self.quality:
             self._state = state if self.copy is None else self.copy(state)
             self.quality = None if found is None or math.isnan(found) else found
@@ -91,7 +96,12 @@ class Best(Generic[State]):
 
     def summary(self) -> dict[str, Any]:
         """Entries that every ranker adds to its ``fit_summary_``."""
-        return {"validation": self.quality if self.validates else None, "interrupted": self.interrupted}
+        found = {"validation": self.quality if self.validates else None, "interrupted": self.interrupted}
+        if not self.history:
+            return found
+        names = next(iter(self.history.values()))
+        columns = {name: [_or_none(row[name]) for row in self.history.values()] for name in names}
+        return {**found, "history": {"step": list(self.history), **columns}}
 
     def __enter__(self) -> Self:
         return self
@@ -103,3 +113,7 @@ class Best(Generic[State]):
             return False
         self.interrupted = True
         return True
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

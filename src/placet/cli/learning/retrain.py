@@ -25,6 +25,8 @@ def verify_model(path: Path, files: Sequence[Path], valid: Path | None, options:
         raise DataError(f"{path}: this model needs {NO_READER[ranker.learns_from]}; placet verify cannot train it")
     if getattr(ranker, "controls_", None):
         raise DataError(f"{path}: the model was trained with --control; placet verify cannot train it anew")
+    if ranker.fit_summary_.get("continued"):
+        raise DataError(f"{path}: its training continued another model (--start); placet verify cannot train it anew")
     cases = case_columns(ranker.features_) is not None
     read_rows = cases_reader(options) if cases else rows_reader(ranker.learns_from, {}, options)
     with progress_bar("reading"):

@@ -25,7 +25,15 @@ def score(
         Path | None,
         typer.Option("--out", "-o", callback=check_target, help="Write the scores to a file instead of stdout."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="Of a ranker of labels: how many labels to propose for each point.")] = 5,
+    k: Annotated[
+        int,
+        typer.Option(
+            "-k",
+            min=0,
+            help="Only the K best rows of every query, as a table of query, rank, row and score; of a ranker of "
+            "labels: how many labels to propose for each point (5 if not given).",
+        ),
+    ] = 0,
     relation: Relations = None,
     run: Annotated[str, typer.Option(help="Write a TREC run with this tag, of documents named by #docid.")] = "",
     *,
@@ -51,7 +59,10 @@ def score(
         else:
             rows = read_rows(file, ranker.n_features_in_)
         if ranker.learns_from == "labels":
-            write_label_scores(ranker.top(rows.X, k).matrix(), sys.stdout if out is None else out)
+            write_label_scores(ranker.top(rows.X, k or 5).matrix(), sys.stdout if out is None else out)
+            return
+        if k:
+            _write_best(ranker, rows, k, run, out)
             return
         scores = ranker.predict(rows)
         if case_columns(ranker.features_) is not None:
@@ -63,6 +74,18 @@ def score(
     else:
         for line in lines:
             print(line)
+
+
+def _write_best(ranker: Any, rows: "Queries", k: int, run: str, out: Path | None) -> None:
+    """Write the k best rows of every query; ``row`` counts the rows of the file from 1."""
+    from placet.cli.common.console_output import deliver
+    from placet.io.surveys.label_orders import case_columns
+
+    if run or case_columns(ranker.features_) is not None:
+        raise ValueError(f"-k {k} makes a table of rows; leave it out with --run TAG and for orders of labels")
+    table = ranker.predict_top(rows, k)
+    table = table.with_columns(row=rows.row[table["row"].to_numpy()] + 1)
+    deliver(out, False, table.columns, table.rows())
 
 
 def run_lines(file: Path, rows: "Queries", scores: Any, tag: str) -> Iterator[str]:

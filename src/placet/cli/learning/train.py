@@ -71,12 +71,13 @@ def train(
             "linear, trees, forest, neural, booster, rankboost, adarank, coordinate, surrogate, structrank, "
             "listwise, reranker, crf, diversity (--judged), fusion (of rank lists), labels (extreme multi-label), or "
             "auto: the best of a short list (--param budget=N, seconds=S), or the mean of the K best (--param "
-            "blend=K; folds=F, rotate=true: each of them fitted without one of F parts, in turn).",
+            "blend=K; folds=F, rotate=true: each of them fitted without one of F parts, in turn).  If not given: "
+            "linear, or that of --start.",
             METHOD,
             "NAME",
             autocompletion=complete_rankers,
         ),
-    ] = "linear",
+    ] = "",
     loss: Annotated[
         str,
         in_group(
@@ -86,10 +87,32 @@ def train(
             autocompletion=complete_losses,
         ),
     ] = "",
-    metric: Annotated[
-        str,
-        in_group("Metric on the validation rows; the ranker's own if not given.", "Validation", "NAME", "--metric"),
-    ] = "",
+    metrics: Annotated[
+        list[str] | None,
+        in_group(
+            "Metric on the validation rows; the ranker's own if not given.  If repeated, the first decides what is "
+            "kept, and --history has all.",
+            "Validation",
+            "NAME",
+            "--metric",
+        ),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        in_group(
+            "Write the metrics after each step: a table (.csv) or a plot (.svg, .png, .pdf).",
+            "Validation",
+            callback=check_target,
+        ),
+    ] = None,
+    start: Annotated[
+        Path | None,
+        in_group(
+            "Continue the training of this saved model on these rows: further trees, epochs or iterations.  Its "
+            "ranker, loss and parameters are kept where no others are given.",
+            METHOD,
+        ),
+    ] = None,
     param: Annotated[
         list[str] | None,
         in_group("A parameter of the ranker.", METHOD, "NAME=VALUE", "--param", "-p"),
@@ -122,15 +145,22 @@ def train(
 ) -> None:
     """Train a ranker and save it.  Ctrl-C keeps the best model so far."""
     from placet.data.parameters import parse_parameters
+    from placet.rank.fitting.training_history import write_history
     from placet.rank.named_ranker import make_ranker
+    from placet.rank.ranker import RANKERS
 
     given = parse_parameters(param or []) | ({"loss_params": parse_parameters(loss_param)} if loss_param else {})
+    metric, *further = metrics or [""]
+    before = _model_before(start, ranker, parts or bool(dask))
+    ranker = ranker or ("linear" if before is None else RANKERS.name_of(type(before)) or "")
+    _check_history(history, further, valid, ranker, parts or bool(dask))
     kind = "linear" if check_ranker(ranker) == "auto" else ranker
     read_rows = _reader(kind, relation, judged, reading)
     if order:
         loss, metric = _check_order(order, ranker, loss, metric, control, relation, judged, features, parts, dask)
         read_rows = cases_reader(reading | {"order": order})
-    model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed)
+    own = {} if before is None else before.get_params(deep=False)
+    model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed, own)
     if model is not None:
         model.check_names()
     if control:
@@ -151,7 +181,8 @@ def train(
             about = model.fit(found[0], valid=found[1] if valid else None).fit_summary_
             _deliver_model(model, save, about, found[0].n_lists, as_json, valid, metric)
         return
-    fitting: dict[str, Any] = {}
+    fitting: dict[str, Any] = {"start": before} if before is not None else {}
+    fitting |= {"metrics": further} if further else {}
     with progress_bar("reading"):
         rows: Any
         held_out: Any
@@ -171,6 +202,41 @@ def train(
         raise ValueError(str(error)) from None
     by = metric or (AUTO_METRIC if ranker == "auto" else "")
     _deliver_model(model, save, about, _n_queries(rows), as_json, valid, by)
+    if history is not None:
+        write_history(model.history_, history)
+
+
+def _model_before(start: Path | None, ranker: str, in_parts: bool) -> Any:
+    """The saved model whose training is continued, or None."""
+    from placet.rank import load
+    from placet.rank.ranker import RANKERS
+
+    if start is None:
+        return None
+    before = load(start)
+    name = RANKERS.name_of(type(before))
+    if ranker and ranker != name:
+        raise ValueError(f"--start {start} is a model of --ranker {name}; leave --ranker {ranker} out")
+    if in_parts:
+        raise ValueError(f"--start {start} goes on with rows in memory; leave --parts and --dask out")
+    return before
+
+
+def _check_history(history: Path | None, metrics: list[str], valid: Path | None, ranker: str, in_parts: bool) -> None:
+    """Raise a ``ValueError`` if metrics after each step are asked for that this training does not compute."""
+    from placet.rank.fitting.training_history import check_suffix
+    from placet.rank.ranker import RANKERS, ranker_class
+
+    if history is None and not metrics:
+        return
+    asked = f"--history {history}" if history is not None else f"--metric {metrics[0]}"
+    if history is not None:
+        check_suffix(history)
+    if ranker == "auto" or not ranker_class(ranker).records_metrics:
+        able = [name for name in RANKERS if ranker_class(name).records_metrics]
+        raise ValueError(f"{asked}: --ranker {ranker} records no metrics by step; these do: {', '.join(able)}")
+    if (valid is None and ranker_class(ranker).learns_from != "labels") or in_parts:
+        raise ValueError(f"{asked}: metrics after each step are those of validation rows in memory; give --valid")
 
 
 def _check_order(order: str, ranker: str, loss: str, metric: str, *others: Any) -> tuple[str, str]:
@@ -199,7 +265,10 @@ def _deliver_model(
     summary = {"model": str(save), "ranker": type(model).__name__, "loss": one, "queries": n_queries, **about}
     present = {key: value for key, value in summary.items() if value is not None}
     effects = getattr(model, "controls_", {})
-    rows = [*present.items(), *((f"effect of {name}", effect) for name, effect in effects.items())]
+    rows = [
+        *((key, value) for key, value in present.items() if key != "history"),
+        *((f"effect of {name}", effect) for name, effect in effects.items()),
+    ]
     deliver(None, as_json, ["what", "value"], rows, present | ({"controls": effects} if effects else {}))
     quality = about.get("validation")
     if quality is not None:

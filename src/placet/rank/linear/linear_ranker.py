@@ -214,7 +214,9 @@ class LinearRanker(Ranker):
         columns = self._columns()
         if isinstance(valid, Parts):
             scores = lambda x: partial(_scores_with, columns, weights(x))  # noqa: E731
-            return lambda x: mean_defined(*evaluate_parts([self._metric()], scores(x), valid).values())
+            names = self._metric_names()
+            found = lambda x: map(mean_defined, evaluate_parts(names, scores(x), valid).values())  # noqa: E731
+            return lambda x: self._note(dict(zip(names, found(x))))
         table = None if valid is None else columns.table(valid)
         return self._judge(valid, lambda x: times(table, weights(x)))
 

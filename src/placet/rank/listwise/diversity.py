@@ -118,6 +118,7 @@ class DiversityReranker(Ranker):
     """
 
     learns_from = "subtopics"
+    records_metrics = False
     _state = holds(base_=Base(), w_=Array("kernels", high=0))
 
     def __init__(

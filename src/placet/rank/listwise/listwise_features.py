@@ -73,7 +73,8 @@ class ListwiseFeatures(Ranker):
         self.base_ = clone(base).set_params(**own)
         held_out = None if valid is None else self._expand(valid)
         control = None if self._control is None else dict(zip(self._control[1], self._control[0].T))
-        self.base_.fit(self._expand(queries), valid=held_out, progress=self._progress, control=control)
+        given = {"progress": self._progress, "control": control, "metrics": self._also_record}
+        self.base_.fit(self._expand(queries), valid=held_out, **given)
         self.fit_summary_ = dict(self.base_.fit_summary_)
 
     @property

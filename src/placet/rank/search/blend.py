@@ -31,6 +31,7 @@ class Blend(Ranker):
     """
 
     learns_from = "rankers"
+    records_metrics = False
     _state = holds(
         members_=Several(RankerOf(), least=1), spread_=Array("members", above=0), weight_=Array("members", low=0)
     )

@@ -42,6 +42,9 @@ class NeuralRanker(Ranker):
     bit-for-bit reproducible for the same ``random_state`` and number of PyTorch threads.  Training needs PyTorch
     (``pip install 'placet[neural]'``); a fitted ranker does not.
 
+    ``fit(..., start=ranker)`` trains the network of a fitted ranker, or of its file, for ``epochs`` further epochs; its
+    widths must be ``hidden``, and its standardization stays.
+
     ``fit(..., control=Z)`` fits ``s = network + Z @ gamma``, with gamma also fitted by Adam, without a penalty;
     ``controls_`` maps the names of the controls to gamma, and `predict` returns the network's output alone.
 
@@ -85,7 +88,7 @@ class NeuralRanker(Ranker):
         learned_=Learned(),
         controls_=Learned(),
     )
-    takes_control = True
+    takes_control = takes_start = True
 
     def __init__(
         self,
@@ -120,7 +123,9 @@ class NeuralRanker(Ranker):
         criterion = Criterion(self.loss, self.loss_params, rng)
         self.sizes_ = np.array([queries.n_features, *widths(self.hidden), 1])
         self.mean_, self.scale_ = np.zeros(queries.n_features), np.ones(queries.n_features)
-        if self.standardize:
+        if self._start is not None:
+            self.mean_, self.scale_ = self._start.mean_, self._start.scale_
+        elif self.standardize:
             mean, self.scale_ = moments(queries.X)
             self.mean_ = mean if isinstance(queries.X, np.ndarray) else self.mean_
         X = self._standardize(queries.X)
@@ -130,9 +135,13 @@ class NeuralRanker(Ranker):
             weights[-1 - self.sizes_[-2] :] = 0.0  # the shift matters: start from scores of 0
         else:
             weights[-1] = 0.0  # the loss is shift-invariant; Adam would follow rounding errors
-
         effects = effects_of(self._control)
-        gamma = {} if effects is None else zero_tensors(effects.names)
+        if self._start is not None:
+            weights = weights_to_continue(self._start, self.sizes_)
+            criterion.continue_from(self._start.learned_)
+            if effects is not None:
+                effects.begin_at(self._start.controls_)
+        gamma = {} if effects is None else scalar_tensors(effects.names, effects.effect)
 
         def objective(network: Sequence[Layer], chosen: NDArray[np.int64]) -> Any:
             *inner, (W, b) = network
@@ -156,7 +165,7 @@ class NeuralRanker(Ranker):
             weights, self.sizes_.tolist(), criterion, objective, epoch,
             learning_rate=self.learning_rate, l2=self.l2, epochs=self.epochs, patience=self.patience,
             judge=self._judge(valid, scores), tell=lambda step, value: self._report_progress(step, self.epochs, value),
-            also_learn=gamma,
+            also_learn=gamma, first_counts=self._start is not None, values=self._noted,
         )  # fmt: skip
         refuse_diverged(training)
         self.weights_, self.fit_summary_ = training.weights, training.summary()
@@ -229,10 +238,20 @@ def numbers_of(learned: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value.detach()) for name, value in learned.items()}
 
 
-def zero_tensors(names: Sequence[str]) -> dict[str, Any]:
+def scalar_tensors(names: Sequence[str], values: Iterable[float]) -> dict[str, Any]:
     """A scalar to learn for each name, prefixed to differ from the parameters of a loss."""
     torch = pytorch()
-    return {f"control {name}": torch.zeros((), dtype=torch.float32, requires_grad=True) for name in names}
+    new = lambda value: torch.tensor(float(value), dtype=torch.float32, requires_grad=True)  # noqa: E731
+    return {f"control {name}": new(value) for name, value in zip(names, values)}
+
+
+def weights_to_continue(start: Any, sizes: NDArray[np.int64]) -> Weights:
+    """A copy of the weights of a fitted network, whose layers must have these sizes."""
+    if not np.array_equal(start.sizes_, sizes):
+        raise ValueError(
+            f"start has layers of sizes {start.sizes_.tolist()}, not {sizes.tolist()}; give hidden= its widths"
+        )
+    return np.array(start.weights_)
 
 
 def slopes_like(learned: Mapping[str, Any], slopes: Floats) -> list[Any]:
@@ -285,6 +304,11 @@ class Criterion:
             name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in start.items()
         }
 
+    def continue_from(self, known: Mapping[str, float]) -> None:
+        """Start learned parameters from known values."""
+        for name in self.learned.keys() & known.keys():
+            self.learned[name].data.fill_(known[name])
+
     def bind(self, lists: Lists) -> Bound:
         """The loss on the lists of a batch, per unit weight."""
         seed = {"random_state": int(self.rng.integers(2**31))} if self.draws else {}
@@ -334,13 +358,16 @@ def descend(
     tell: Callable[[int, float | None], None],
     sparse: bool = False,
     also_learn: Mapping[str, Any] = MappingProxyType({}),
+    first_counts: bool = False,
+    values: Callable[[float], Mapping[str, float]] | None = None,
 ) -> Training:
     """Minimize ``objective(network, batch)`` over the batches of ``epoch()`` by Adam; ``weights`` change in place.
 
     With ``judge`` the best epoch is kept, and training stops after ``patience`` epochs without a better one.  An
     interrupt (Ctrl-C) after the first epoch or a non-finite value also stops it.  ``sparse``: update only the rows of
     the first and last W that a batch uses (moments of other rows do not decay).  ``also_learn``: additional scalar
-    tensors, whose values are in ``learned``.
+    tensors, whose values are in ``learned``.  ``first_counts``: the initial weights may be the best.
+    ``values``: as in `Best`, for the history.
     """
     torch = pytorch()
     also = {**criterion.learned, **also_learn}
@@ -353,8 +380,10 @@ def descend(
         return kept, state[1]
 
     judge_state = None if judge is None else lambda state: judge(state[0])
-    best = Best(judge_state, patience=patience, copy=copy, tell=tell)
+    best = Best(judge_state, patience=patience, copy=copy, tell=tell, values=values)
     training = Training(kept, numbers_of(also), learning_rate, best)
+    if first_counts:
+        best.consider((weights, numbers_of(also)))
     with best:
         while best.steps < epochs and not best.stale and not training.diverged:
             for batch in epoch():

@@ -12,6 +12,7 @@ from placet.data.arrays import Floats, Ints, is_sparse, offsets_from_sizes
 from placet.data.engines.memory import refuse_beyond_memory
 from placet.kernels.rank.tree_leaves import DEFAULT_LEFT, NAN_IS_MISSING, ZERO
 from placet.rank.saving.fitted_state import Learned, Number, TreesOf, holds
+from placet.rank.tree_arrays import Forest
 from placet.rank.trees.tree_conversion import Tree, forest_of
 from placet.rank.trees.tree_ranker import Slopes
 from placet.rank.trees.tree_scores import OfTrees
@@ -62,7 +63,9 @@ class ForestRanker(OfTrees):
     """
 
     needs = ("curvature",)
+    takes_start = True
     _missing = "keep"
+    records_metrics = False
     _state = holds(trees_=TreesOf(), learned_=Learned(), n_trees_=Number(low=0, whole=True))
 
     def __init__(
@@ -102,14 +105,19 @@ class ForestRanker(OfTrees):
         places = np.concatenate([np.append(LOWEST, own) for own in cuts])  # threshold m: codes up to m lie below it
         grown: list[tuple[Tree, Ints]] = []
         best = self._keep_best(None, -(-self.n_trees // TREES_AT_ONCE))
+        before = 0 if self._start is None else self._start.n_trees_
         with best:
             for first in range(0, self.n_trees, TREES_AT_ONCE):
-                grow = lambda k: self._tree(first + k, code, y, h, places, starts)  # noqa: B023, E731
+                grow = lambda k: self._tree(before + first + k, code, y, h, places, starts)  # noqa: B023, E731
                 grown += map_ordered(grow, min(TREES_AT_ONCE, self.n_trees - first))
                 best.see(len(grown))
-        self.n_trees_ = best.state
-        trees, counts = zip(*grown[: self.n_trees_])
+        trees, counts = zip(*grown[: best.state])
         self.trees_ = replace(forest_of(trees, n_features), count=np.concatenate(counts), averaged=1)
+        if self._start is not None:
+            self.trees_ = replace(
+                Forest.sum_of([(self._start.trees_, 1.0), (self.trees_, 1.0)], n_features), averaged=1
+            )
+        self.n_trees_ = before + best.state
         self.learned_ = dict(slopes.learned)
         judge = self._judge(valid, lambda _: self._scores(valid))  # type: ignore[arg-type]
         found = {"validation": None if judge is None else judge(None)}

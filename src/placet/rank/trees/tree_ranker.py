@@ -98,6 +98,11 @@ class TreeRanker(OfTrees):
     random_state : int
         Random seed.
 
+    ``fit(..., start=ranker)`` adds at most ``n_trees`` trees, fitted to these data, to those of a fitted ranker, of its
+    file, or of a LightGBM model, and keeps these; without draws (``subsample`` and ``feature_fraction`` 1) and with
+    the same rate and data, the result is that of one longer fit.  With a validation set, no tree is added unless the
+    metric rises.
+
     ``fit(..., control=Z)`` fits ``s = trees + Z @ gamma``, alternating between a tree and a step in gamma at the same
     learning rate; ``controls_`` maps the names of the controls to gamma, and `predict` returns the trees' part only.
 
@@ -110,7 +115,7 @@ class TreeRanker(OfTrees):
     True
     """
 
-    takes_parts = takes_control = True
+    takes_parts = takes_control = takes_start = True
     needs = ("curvature",)
     _state = holds(trees_=TreesOf(), learned_=Learned(), n_trees_=Number(low=0, whole=True), controls_=Learned())
     _missing = "keep"
@@ -164,16 +169,42 @@ class TreeRanker(OfTrees):
         """Grow trees in this process and keep the best number of them on the validation set."""
         slopes.bind(queries.lists())
         slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), settings.learning_rate, self._factor
+        before = self._trees_before(queries.n_features)
+        if len(before.roots):
+            settings = settings._replace(random_state=settings.random_state + len(before.roots))  # draw other rows
+            slopes.continue_from(before.predict(queries.X), self._start)
         with library_errors(self.backend):
             thread = StepThread(queries.X.shape[0] * queries.n_features >= LARGE)
             library: TreeLibrary = thread.run(lambda: BACKENDS[self.backend](settings, queries, valid))
-            best, self.n_trees_, self.trees_ = self._grow(library, slopes, valid, thread)
-        if not (self.trees_.feature >= 0).any():
-            self.n_trees_, self.trees_ = 0, Forest.empty(queries.n_features)
-            self._say_no_tree(len(queries.grade))
+            best, n_trees, grown = self._grow(library, slopes, valid, thread, before)
+        if not (grown.feature >= 0).any():
+            n_trees, grown = 0, Forest.empty(queries.n_features)
+            if not len(before.roots):
+                self._say_no_tree(len(queries.grade))
+        self.n_trees_, self.trees_ = n_trees + len(before.roots), grown
+        if len(before.roots):
+            self.trees_ = Forest.sum_of([(before, 1.0), (grown, 1.0)], queries.n_features)
         self.learned_ = dict(slopes.learned)
-        self.controls_ = {} if slopes.effects is None else slopes.effects.values_after(self.n_trees_)
+        self.controls_ = {} if slopes.effects is None else slopes.effects.values_after(n_trees)
         self.fit_summary_ = {"trees": len(self.trees_.roots), "rounds": best.steps, **best.summary()}
+
+    def _trees_before(self, n_features: int) -> Forest:
+        """The trees of the model to continue; none without one."""
+        start = self._start
+        if start is None:
+            return Forest.empty(n_features)
+        if not isinstance(start, TreeRanker) and not hasattr(getattr(start, "booster_", start), "model_to_string"):
+            raise TypeError(
+                f"start must be a fitted TreeRanker, the path of a saved one, or a LightGBM model, not {start!r:.60}"
+            )
+        trees = start.trees_ if isinstance(start, TreeRanker) else Forest.from_lightgbm(start)
+        if trees.n_features != n_features or trees.averaged:
+            raise DataError(
+                f"start has trees over {trees.n_features} features, and the rows have {n_features}"
+                if not trees.averaged
+                else "start is a mean of trees (LightGBM's boosting='rf'), to which none can be added"
+            )
+        return trees
 
     def _say_no_tree(self, n_rows: int) -> None:
         """Explain why no tree was grown: raise an error if there are too few rows, otherwise warn."""
@@ -216,6 +247,8 @@ class TreeRanker(OfTrees):
 
     def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", settings: Settings) -> None:
         """Grow all trees on a cluster, then keep the best number of them on the validation set."""
+        if self._start is not None:
+            raise ValueError("start continues a fit on queries in memory; load the parts (parts.load()) where they fit")
         if self.backend != "lightgbm":
             raise ValueError(f"backend={self.backend!r} grows trees on queries in memory; parts take 'lightgbm'")
         record = self._loss_record()
@@ -241,16 +274,19 @@ class TreeRanker(OfTrees):
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": grown.num_trees(), "validation": quality}
 
     def _grow(
-        self, library: TreeLibrary, slopes: "Slopes", valid: Queries | None, thread: StepThread
+        self, library: TreeLibrary, slopes: "Slopes", valid: Queries | None, thread: StepThread, before: Forest
     ) -> tuple[Best[int], int, Forest]:
         """Grow trees; return the training record (its state is the number of rounds), the best number, and the trees.
 
         While a library grows a tree, it ignores signals and its trees cannot be read.  If rounds are long, the best
         trees so far are copied, in at most 1/20 of the time, so that an interrupt need not wait for the round to end.
         """
-        judge = self._judge(valid, lambda _: library.valid_scores())
+        at_start = np.zeros(0) if valid is None else before.predict(valid.X)
+        judge = self._judge(valid, lambda n: at_start + library.valid_scores() if n else at_start)
         best = self._keep_best(judge, self.n_trees, patience=self.patience)
         kept, again = (0, library.trees(0)), 0.0
+        if len(before.roots):
+            best.consider(0)
         with best:
             while best.steps < self.n_trees and not best.stale:
                 if not thread.run(lambda: library.grow(slopes)):
@@ -263,7 +299,7 @@ class TreeRanker(OfTrees):
         if kept[0] == 0 or thread.ends_within(PATIENCE):
             n_trees = 0 if best.empty else best.state
             kept = n_trees, library.trees(n_trees)
-        return best, kept[0], kept[1]()
+        return best, kept[0], kept[1]() if kept[0] else Forest.empty(before.n_features)
 
 
 def rate_for(n_rows: int, n_queries: int, n_trees: int) -> float:
@@ -303,11 +339,22 @@ class Slopes:
         self.effects: Effects | None = None  # effects of controls, updated at every call
         self.rate = 1.0
         self.factor: Floats | None = None  # (rows,) by which scores are multiplied, excluding effects
+        self.before: Floats | None = None  # (rows,) scores to which those of the trees are added
 
     def bind(self, lists: Lists, row: Ints | None = None) -> None:
         """Set the lists, and initialize the loss and its learned parameters."""
         self.bound, self.row = Bound(self.loss, lists, self.params), row
         self.learned = dict(self.bound.learned)
+
+    def continue_from(self, s: Floats, model: Any) -> None:
+        """Start from scores ``s`` of a fitted model; the unit of curvature stays that of scores of 0."""
+        effects, self.effects = self.effects, None
+        self.at(np.zeros(len(s)))
+        self.effects, self.before = effects, s
+        known = getattr(model, "learned_", {})
+        self.learned |= {name: known[name] for name in self.learned if name in known}
+        if effects is not None:
+            effects.begin_at(getattr(model, "controls_", {}))
 
     def __call__(self, first: Any, second: Any) -> tuple[Floats, Floats]:
         labels = hasattr(second, "get_label")
@@ -324,6 +371,7 @@ class Slopes:
         """
         assert self.bound is not None
         s = s if self.row is None else s[self.row]
+        s = s if self.before is None else s + self.before
         s = s if self.factor is None else self.factor * s
         s = s if self.effects is None else s + self.effects.scores()
         if self.learned:

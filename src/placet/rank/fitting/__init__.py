@@ -1,0 +1,1 @@
+"""What a fit is asked for besides data: further metrics and their history."""
