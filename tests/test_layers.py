@@ -12,11 +12,11 @@ import placet
 
 ROOT = Path(placet.__file__).parent
 LAYERS = (
-    "lazy threads data stats kernels io losses optim metrics aggregate rank axioms tracking simulate report cli studio __main__"
+    "lazy escaping output threads data stats kernels io losses optim metrics aggregate rank axioms tracking simulate report cli studio __main__"
 ).split()
 INSIDE = {
     "kernels": "jit vector sums ranges metrics parse losses aggregate rank tracking",
-    "io": "escaping output text compression files tables surveys sparse ballots battles contests features clicks preferences preflib ratings score_tables"
+    "io": "text hashed_voters compression files tables surveys sparse ballots battles contests features clicks preferences preflib ratings score_tables"
     " trec judged_scores evals formats several_files scanning",
     "aggregate": "places instances data_facts goal_verdict result resample likelihood pairs ballots mpm rules committees distance games method scores"
     " method_table defaults mixture sources asking data_in_parts proof consensus_door influence voter_pulls proof_door",

@@ -15,11 +15,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import placet
+from placet import escaping
 from placet.cli import app
 from placet.cli.common.terminal_tables import drawn_table
-from placet.io import escaping
-from placet.io.output.json_values import json_text
-from placet.io.output.markup import environment
+from placet.output.json_values import json_text
+from placet.output.markup import environment
 from placet.report import consensus_page
 
 NAMES = [

@@ -16,9 +16,9 @@ import numpy as np
 from placet.aggregate import Consensus
 from placet.data import DataError
 from placet.data.arrays import Floats
-from placet.io.escaping import visible_lines
+from placet.escaping import visible_lines
 from placet.io.files import writing
-from placet.io.output.numbers import number
+from placet.output.numbers import number
 from placet.report.history_chart import history_chart
 from placet.report.ticks import round_numbers
 

@@ -3,7 +3,7 @@
 import pytest
 
 import placet
-from placet.io.output.hashed_voters import with_hashed_voters
+from placet.io.hashed_voters import with_hashed_voters
 
 SALT = "a salt that nobody else knows"
 ROWS = [("x", "y", "model_a", "ann")] * 6 + [("y", "x", "model_a", "bob")] * 3 + [("y", "z", "model_b", "cat")] * 4

@@ -27,7 +27,7 @@ from placet.axioms.sensitivity import Sensitivity, sensitivity
 from placet.axioms.verdict import Verdict, theorems, verdicts
 from placet.data import Comparisons, Rankings
 from placet.data.errors import one_of
-from placet.io.output.markup import render
+from placet.output.markup import render
 
 MOST_THEORY = 200
 """Maximum number of items for which an audit works out the theory of a positional rule (n^2 tables of places)."""

@@ -62,7 +62,7 @@ def _with_hashed_voters(data: Any, path: Path) -> Any:
     import secrets
 
     from placet.data import Comparisons, DataError, Rankings
-    from placet.io.output.hashed_voters import with_hashed_voters
+    from placet.io.hashed_voters import with_hashed_voters
 
     if not isinstance(data, Comparisons | Rankings):
         raise DataError(f"--hash-voters is for votes and ballots, which have voters, not {type(data).__name__}")

@@ -1,13 +1,13 @@
 """Arrays and lists of rows: read-only columns, integer codes for names, columns of any data frame."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from html import escape
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data.errors import DataError
+from placet.output.markup import render
 
 Names = tuple[Hashable, ...]
 Ints = NDArray[np.int64]
@@ -447,19 +447,10 @@ def data_html(data: Any) -> str:
     """Data as an HTML table of what ``describe`` counts, with the notes of the reader below it.
 
     >>> from placet import Comparisons
-    >>> "<td>votes</td><td>2</td>" in data_html(Comparisons.from_battles("ab", "bc", ["a", "b"]))
+    >>> "Comparisons(2 pairs, 3 items, 2 votes)" in data_html(Comparisons.from_battles("ab", "bc", ["a", "b"]))
     True
     """
     size = max((len(column) for column in vars(data).values() if isinstance(column, np.ndarray)), default=0)
     about = data.describe() if hasattr(data, "describe") and size <= SHOWN else {}
-    rows = "".join(
-        f"<tr><td>{escape(str(name))}</td><td>{escape(_value_text(value))}</td></tr>"
-        for name, value in about.items()
-        if value is not None and name != "kind"
-    )
-    notes = "".join(f"<br><small>{escape(note)}</small>" for note in data.notes)
-    return f"<table><caption>{escape(repr(data))}</caption>{rows}</table>{notes}"
-
-
-def _value_text(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) and abs(value) < SHOWN else str(value)
+    facts = {name: value for name, value in about.items() if value is not None and name != "kind"}
+    return render("data/templates/notebook_data.html", title=repr(data), facts=facts, notes=data.notes)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from placet.io.output.numbers import counts
+from placet.output.numbers import counts
 
 KINDS = {
     "comparisons": "votes on pairs",

@@ -14,8 +14,8 @@ from typing import Any
 
 import placet
 from placet.io.files import writing
-from placet.io.output.markup import render
 from placet.io.tables.tables import write_table
+from placet.output.markup import render
 from placet.report.figures import TEMPLATES, Facts, Lead, PageBlock, Sections
 from placet.report.owner_columns import slug
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from placet.data.arrays import Floats, Ints
-from placet.io.output.numbers import percents
+from placet.output.numbers import percents
 from placet.report.ticks import round_numbers
 
 TEMPLATES = "report/templates"

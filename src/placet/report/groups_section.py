@@ -3,7 +3,7 @@
 import numpy as np
 
 from placet.aggregate import Groups
-from placet.io.output.numbers import number, with_decimals
+from placet.output.numbers import number, with_decimals
 from placet.report.figures import Lead, PageBlock, TableColumn, TableFigure
 
 BINS = (0.5, 0.7, 0.9, 0.99)

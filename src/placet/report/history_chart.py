@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from placet.aggregate import Consensus
 from placet.aggregate.result.learned.history import History
 from placet.data.arrays import Floats
-from placet.io.output.numbers import decimals_of, each_with_decimals
+from placet.output.numbers import decimals_of, each_with_decimals
 from placet.report.figures import TEMPLATES, Figure, PageBlock
 from placet.report.ticks import round_dates, round_numbers, spread_apart
 

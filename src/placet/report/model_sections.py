@@ -4,7 +4,7 @@ from placet.aggregate.result.learned.control_effects import Controls
 from placet.aggregate.result.learned.rater_parameters import Raters
 from placet.aggregate.result.learned.source_parameters import SourceParameters
 from placet.aggregate.result.learned.task_responses import TaskResponses
-from placet.io.output.numbers import number, with_error
+from placet.output.numbers import number, with_error
 from placet.report.figures import PageBlock, TableColumn, TableFigure
 
 MOST_RATERS = 5000

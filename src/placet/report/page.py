@@ -8,7 +8,7 @@ from placet.aggregate import Consensus, ConsensusSet, Groups
 from placet.aggregate.method_table import record_of
 from placet.aggregate.result.election_record import ELIMINATED
 from placet.data import Comparisons, Rankings, Scores, Sources
-from placet.io.output.numbers import aligned_numbers, counts, decimals_of, number
+from placet.output.numbers import aligned_numbers, counts, decimals_of, number
 from placet.report.audit_section import audit_many, audit_one
 from placet.report.data_words import data_facts, evidence
 from placet.report.document import Origin, document, write_page

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from placet.aggregate import Consensus
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data.arrays import Ints
-from placet.io.output.numbers import percent
+from placet.output.numbers import percent
 from placet.report.figures import Lead, Sentence, listed
 
 MOST_NAMED, MOST_OTHERS = 5, 3

@@ -9,7 +9,7 @@ import numpy as np
 from placet.aggregate import Consensus
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data.arrays import Floats, Ints
-from placet.io.output.numbers import aligned_numbers, counts, decimals_for, decimals_of, each_with_decimals
+from placet.output.numbers import aligned_numbers, counts, decimals_for, decimals_of, each_with_decimals
 from placet.report.figures import TEMPLATES, Figure, PageBlock, TableColumn, best_of, span_text
 from placet.report.owner_columns import NO_COLUMNS, OwnerColumns, anchors
 from placet.report.ticks import round_numbers

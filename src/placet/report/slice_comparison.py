@@ -8,7 +8,7 @@ from typing import Any
 from placet.aggregate import Consensus, ConsensusSet
 from placet.aggregate.method_table import record_of
 from placet.aggregate.result.slices import compare_slices
-from placet.io.output.numbers import number
+from placet.output.numbers import number
 from placet.report.document import Origin, document, write_page
 from placet.report.figures import TEMPLATES, Cell, Figure, Lead, PageBlock, Sections, TableColumn, TableFigure
 from placet.report.notes_section import log_blocks, notes_blocks

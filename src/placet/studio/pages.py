@@ -6,7 +6,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from placet.io.output.markup import render
+from placet.output.markup import render
 
 HERE = Path(__file__).parent
 

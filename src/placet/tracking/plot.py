@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from placet.data.arrays import Floats
-from placet.io.output.markup import render
+from placet.output.markup import render
 from placet.tracking.track_result import Track
 
 GRAY = "0.75"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
-from placet.io.output.markup import render
-from placet.io.output.numbers import with_error
+from placet.output.markup import render
+from placet.output.numbers import with_error
 
 if TYPE_CHECKING:
     from placet.aggregate.result.consensus_set import ConsensusSet

@@ -15,7 +15,7 @@ from placet.aggregate.result.result_tables import StandingRow
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Ints, Names, frozen, plain_names
 from placet.data.errors import one_of
-from placet.io.escaping import visible
+from placet.escaping import visible
 from placet.optim import Fit
 from placet.stats import normal_quantile
 

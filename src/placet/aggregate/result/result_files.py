@@ -9,9 +9,9 @@ from placet.aggregate.result.consensus_set import ConsensusSet
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.result import Consensus
 from placet.io.files import writing
-from placet.io.output.json_values import json_text
 from placet.io.tables.tables import write_table
 from placet.io.trec import write_trec_run
+from placet.output.json_values import json_text
 
 
 def result_json(result: Consensus | ConsensusSet, level: float, data: Any = None) -> dict[str, object]:

@@ -58,7 +58,7 @@ def say(words: str, *, error: bool = False) -> None:
     if _SILENT.is_set() and not error:
         return
     from placet.cli.common.option_wording import in_options
-    from placet.io.escaping import visible_lines
+    from placet.escaping import visible_lines
 
     text = visible_lines(in_options(words))
     print(_folded(text) if sys.stderr.isatty() else text, file=sys.stderr)
@@ -104,7 +104,7 @@ def progress_bar(words: str, after: float = LONG) -> Iterator[Callable[..., None
 
 def show_json(value: Any) -> None:
     """Print JSON on stdout; NaN becomes null."""
-    from placet.io.output.json_values import json_text
+    from placet.output.json_values import json_text
 
     print(json_text(value))
 
@@ -133,8 +133,8 @@ def deliver(
         show_json(objects) if as_json else show_table(head, rows)
         return
     from placet.io.files import bare_suffix, writing
-    from placet.io.output.json_values import json_text
     from placet.io.tables.tables import write_table
+    from placet.output.json_values import json_text
 
     check_suffix(out)
     if bare_suffix(out) == ".json" or (as_json and bare_suffix(out) != ".jsonl"):
@@ -159,7 +159,7 @@ def _one_kind(cells: list[Any]) -> list[Any]:
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequence[Bar | None]" = ()) -> None:
     """Print a table: drawn on a terminal, with ``bars`` if there is room; tab-separated to a pipe or file."""
-    from placet.io.escaping import tsv_line
+    from placet.escaping import tsv_line
 
     if not sys.stdout.isatty():
         for row in (head, *rows):

@@ -73,7 +73,7 @@ def aligned_cells(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[li
     >>> aligned_cells(["score", "stderr"], [[1.23456, 0.0321], [-12.3, 4.0], [-1e-17, 0.5]])
     [['  1.235', '0.032'], ['-12.3  ', '4.0  '], ['  0.00 ', '0.50 ']]
     """
-    from placet.io.escaping import visible
+    from placet.escaping import visible
 
     columns = [_column(head, rows, k) for k in range(len(head))]
     texts = [list(row) for row in zip(*columns)] if columns else [[] for _ in rows]
@@ -100,7 +100,7 @@ def _plain(value: Any) -> str:
 
 def _number(head: Sequence[str], row: Sequence[Any], k: int) -> str:
     """A number, rounded by the error in its row; four decimals if there is none."""
-    from placet.io.output.numbers import error_decimals, with_decimals
+    from placet.output.numbers import error_decimals, with_decimals
 
     value, name = row[k], head[k]
     if value is None:

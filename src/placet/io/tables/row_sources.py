@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from placet.data import DataError
 from placet.data.arrays import Ints, first_repeat, refuse_masked_or_complex
-from placet.io.escaping import UNQUOTE, from_sheet
+from placet.escaping import UNQUOTE, from_sheet
 from placet.io.files import HEAD, OpenedFile, bare_suffix, decode, read_bytes, refuse_wide
 from placet.io.tables.sheets import SHEET_SUFFIXES, is_workbook, sheet_rows
 from placet.io.text import Problems, quote

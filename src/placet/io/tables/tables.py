@@ -12,7 +12,7 @@ import numpy as np
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.io.escaping import in_sheet
+from placet.escaping import in_sheet
 from placet.io.files import OpenedFile, Source, bare_suffix, first_lines, name_of, opened, writing
 from placet.io.tables.cells import Column, as_number, as_numbers, code_cells, join_columns
 from placet.io.tables.column_names import plain_name

@@ -4,7 +4,7 @@ import importlib
 import json
 from typing import Any
 
-from placet.io.output.json_values import plain
+from placet.output.json_values import plain
 
 TASKS = {
     "warm up": "preview:warm_up",

@@ -20,7 +20,7 @@ from placet.aggregate.result.result_files import WRITERS, beside_json
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data import Comparisons, DataError, Rankings, Scores
 from placet.data.parameters import parse_value
-from placet.io.output.numbers import percent
+from placet.output.numbers import percent
 from placet.report import write_consensus_page
 from placet.report.slice_comparison import write_slices_page
 from placet.studio.file_lists import files_of, stamp_of

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import placet
-from placet.io.escaping import visible_in_markup
-from placet.io.output.numbers import fact_text, fact_texts
+from placet.escaping import visible_in_markup
+from placet.output.numbers import fact_text, fact_texts
 
 if TYPE_CHECKING:
     import jinja2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import placet
-from placet.io.output.markup import environment
+from placet.output.markup import environment
 
 ROOT = Path(placet.__file__).parent
 TEMPLATES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("templates/*.html"))
@@ -22,7 +22,7 @@ def test_every_template_compiles_and_escapes(name):
     assert "|safe" not in (ROOT / name).read_text() or name == "report/templates/page.html"
 
 
-@pytest.mark.parametrize("room", ["aggregate", "axioms", "tracking", "report", "studio"])
+@pytest.mark.parametrize("room", ["data", "aggregate", "rank", "axioms", "tracking", "report", "studio"])
 def test_no_markup_in_strings(room):
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}"

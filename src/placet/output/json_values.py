@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from placet.io.escaping import in_json
+from placet.escaping import in_json
 
 
 def json_text(value: Any) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.io.output.numbers import (
+from placet.output.numbers import (
     aligned_numbers,
     decimals_for,
     each_with_decimals,
