@@ -1,6 +1,12 @@
-"""Examples that train networks are left out where PyTorch is not installed; tests say so one by one."""
+"""Examples that train networks are left out where PyTorch is not installed; tests say so one by one.
 
+Linear algebra has one thread in each process of the tests: the idle threads of one would spin on the core of another.
+"""
+
+import os
 from importlib.util import find_spec
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported; also read by OpenBLAS
 
 NEED_PYTORCH = [
     "src/placet/rank/labels.py",
