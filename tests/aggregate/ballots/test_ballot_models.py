@@ -18,7 +18,7 @@ from placet.aggregate.likelihood.prior import Prior, freedom, learn_width
 from placet.data import Comparisons, DataError, Lists, Rankings
 from placet.data.graph import always_together, components, free_to_rise
 from placet.kernels.aggregate import strict_orders
-from placet.losses import LOSSES
+from placet.losses import LOSSES, Bound
 
 MODELS = ["plackett-luce", "pmop-fd", "pmop"]
 
@@ -301,9 +301,10 @@ def lowest_is_finite(ballots, group):
     """Whether some of the lowest of many descents of pmop-fd, in a box, ends where scores differ little."""
     lists, n = Lists(-ballots.tier.astype(float), ballots.offsets, ballots.weight), group.max() + 1
     unit, rng = group[ballots.item], np.random.default_rng(0)
+    bound = Bound("pmop-fd", lists, total=1.0)
 
     def loss(x):
-        value, grad = LOSSES["pmop-fd"](x[unit], lists)
+        value, grad = bound.value_and_grad(x[unit])
         return value, np.bincount(unit, grad, n)
 
     starts = [np.zeros(n), *(width * rng.normal(size=n) for width in (0.1, 0.5, 1, 1, 2, 3, 3, 8, 8, 8))]
