@@ -4,6 +4,7 @@ Few votes make a skewed posterior, whose mean lies farther out than its mode and
 the negative log likelihood of a source and C the covariance of its scores, the gradient has the expectation f'(x) +
 f'''(x) : C / 2 to first order, and x is the mean where that vanishes, together with the prior's pull.  So each
 likelihood's linear term is lowered by f''' : C / 2, and its quadratic is taken at the mean that this gives, in turn.
+A source with few votes is also kept as such, for `placet.aggregate.sources.vote_sites`.
 """
 
 from copy import copy
@@ -11,11 +12,18 @@ from copy import copy
 import numpy as np
 
 from placet.aggregate.sources.joint_mode import JointPosterior, Widths
+from placet.aggregate.sources.source_likelihood import VoteLikelihood
+from placet.aggregate.sources.vote_sites import SiteSource, held_source, site_source
 from placet.aggregate.sources.width_evidence import Quadratic, SourceEvidence
 from placet.data.arrays import Floats
 
 MOST_ROUNDS, ENOUGH = 3, 0.03
 """Maximum number of expansions, and the move of a score, in standard errors, that needs no other."""
+
+FEW_VOTES, MOST_UNKNOWNS, MOST_ROWS = 100.0, 66, 600
+"""Votes become sites where an item is in fewer of a source, on average, than the first, unless there are more unknowns,
+or rows of such votes, than the others.
+"""
 
 LONGEST = 1.0
 """The longest move of a score in one round, in standard errors."""
@@ -34,7 +42,34 @@ def around_mean(joint: JointPosterior, x: Floats, z: Floats, evidence: SourceEvi
         for move, at in zip(moved, _places(joint)):
             x[at] += move
         evidence = SourceEvidence(joint, x, evidence.free)
+    bent.sites = _sites(evidence, bent, joint, x)
     return bent
+
+
+def _sites(evidence: SourceEvidence, bent: SourceEvidence, joint: JointPosterior, x: Floats) -> list[SiteSource]:
+    """The sources, the target first: few votes as sites at x, others with their ``bent`` quadratics; none if no source
+    has few votes, or that is too much work.
+    """
+    own = [(one, joint.own(x, k)) for k, one in enumerate(joint.others)]
+    own = own if joint.target is None else [(joint.target, joint.of_target(x)), *own]
+    few = [isinstance(one, VoteLikelihood) and one.votes_per_item < FEW_VOTES for one, _ in own]
+    rows = sum(len(one.counts.i) for (one, _), s in zip(own, few) if s)
+    if not any(few) or rows > MOST_ROWS or joint.n + sum(len(one.index) for one in joint.others) > MOST_UNKNOWNS:
+        return []
+    both = zip(_quadratics(evidence, joint), _quadratics(bent, joint))
+    return [
+        site_source(*place, *plain) if s else held_source(place[0].index, *lowered)
+        for s, place, (plain, lowered) in zip(few, own, both)
+    ]
+
+
+def _quadratics(evidence: SourceEvidence, joint: JointPosterior) -> list[tuple[Floats, Floats]]:
+    """L and r of every source, the target first."""
+    found = [((one.vectors * one.values) @ one.vectors.T, one.vectors @ one.rho) for one in evidence.sources]
+    if joint.target is None:
+        return found
+    at = joint.target.index
+    return [(evidence.base[np.ix_(at, at)], evidence.linear[at]), *found]
 
 
 def _places(joint: JointPosterior) -> list[slice]:

@@ -52,6 +52,7 @@ class VoteLikelihood:
         self.index = index
         self.counts = pair_likelihood.pair_counts(self.votes, TIES[ties], FLAT, False)
         self.size = votes.n_items + self.counts.n_extra
+        self.votes_per_item = 2 * float((votes.wins_i + votes.wins_j + votes.ties).sum()) / votes.n_items
 
     def start(self) -> Floats:
         return pair_likelihood.start_of(self.counts)

@@ -20,6 +20,7 @@ from scipy.linalg import cholesky, eigh, lapack
 from scipy.special import chdtri, gammaln, ndtri
 
 from placet.aggregate.sources.joint_mode import JointPosterior, Widths, add_square
+from placet.aggregate.sources.vote_sites import SiteSource, propagate
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import DataError
 
@@ -49,10 +50,13 @@ OPEN, MOST_OPEN, MOST_WORK = 0.3, 9, 1_000_000
 unknowns, and so large a cube of the number of items times the number of sources.
 """
 
-POINTS, LEAST_POINTS, TAIL, STRETCH = 512, 30.0, 5.0, 1.5
+POINTS, LEAST_POINTS, TAIL, STRETCH = 1024, 30.0, 5.0, 1.5
 """Number of points; the effective number below which they are not used; degrees of freedom of Student's t, and by how
 much it is wider than the evidence at its mode.
 """
+
+RULED_OUT = 50.0
+"""Points whose log prior is so far below the largest are left out where each costs much."""
 
 LEAST_CURVATURE = 0.25
 """Least curvature of the evidence along an axis: no axis is looked at farther than two units of a logarithm."""
@@ -130,6 +134,7 @@ class SourceEvidence:
             at = joint.target.index
             self.base[np.ix_(at, at)], self.linear[at] = L, r
         self.sources: list[Quadratic] = []
+        self.sites: list[SiteSource] = []
         for k, one in enumerate(joint.others):
             L, r = quadratic(one, joint.own(x, k))
             values, vectors = eigh(L, driver="evd", check_finite=False)
@@ -167,11 +172,25 @@ class SourceEvidence:
 
     def _at_many(self, points: Floats) -> tuple[Floats, Floats, Floats]:
         """Log evidence (points,), means (points, n) and covariances (points, n, n) of theta at points (points, z)."""
+        if self.sites:
+            return self._by_sites(points)
         S, q = (np.array(part) for part in zip(*(self.precision(Widths.of(z)) for z in points)))
         covariances = np.linalg.inv(S)
         means = np.einsum("pij,pj->pi", covariances, q)
         beside = np.array([self._beside(z) for z in points])
         return 0.5 * (q * means).sum(axis=1) - 0.5 * np.linalg.slogdet(S)[1] + beside, means, covariances
+
+    def _by_sites(self, points: Floats) -> tuple[Floats, Floats, Floats]:
+        """`_at_many` by expectation propagation; points that the prior rules out have no weight."""
+        count, values = len(self.sources), np.array([log_prior(z, self.related)[0] for z in points])
+        means, covariances = np.zeros((len(points), self.n)), np.zeros((len(points), self.n, self.n))
+        at = values > values.max() - RULED_OUT
+        a, v = np.ones((at.sum(), len(self.sites))), np.zeros((at.sum(), len(self.sites)))
+        a[:, -count:], v[:, -count:] = np.exp(points[at, 1 : 1 + count]), np.exp(points[at, 1 + count :])
+        found, means[at], covariances[at] = propagate(self.sites, self.n, np.exp(points[at, 0]), a, v)
+        values[at] += found
+        values[~at] = -np.inf
+        return values, means, covariances
 
     def _beside(self, z: Floats) -> float:
         """The part of the log evidence that is not theta's: the factors of the sources and the prior of z."""

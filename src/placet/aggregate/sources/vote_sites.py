@@ -1,0 +1,202 @@
+"""Votes as sites of expectation propagation: mean, covariance and evidence where a quadratic is too crude.
+
+With few votes the posterior is skewed, and its curvature depends on scales and widths.  Then, at each point of z = (log
+w, log a, log v), the votes on a pair are replaced by a normal factor (a site) of the difference d of its scores, such
+that mean and variance of d are those with the votes themselves in its place (Minka 2001).  With q the normal of d and t
+the likelihood of its votes over the site, the sum of log E_q[t] is what the votes add to the log evidence.
+
+The unknowns are theta and e_k / v_k, whose prior is simple for any width; u_k = a_k theta + e_k.  Tie parameters and
+effects of controls stay as they are; what their openness adds is kept from the quadratic of the source, as is all of a
+source that has no votes on pairs, or so many that its quadratic will do.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from placet.aggregate.pairs import pair_likelihood
+from placet.data.arrays import Floats, Ints
+from placet.losses.pairwise import outcome_costs
+
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
+NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
+
+STEP = 1e-3
+"""Step of the differences by which the first sites are found."""
+
+MOST_SWEEPS, ENOUGH, DAMPING = 30, 3e-3, 0.7
+"""Maximum number of updates of all sites; the change of a mean, in standard errors, or of the logarithm of a variance,
+that needs no other; and the share of an update that is made.
+"""
+
+LEAST_VARIANCE = 1e-12
+"""Variances of differences are at least this, where rounding leaves less."""
+
+LONGEST, NARROWEST, WIDEST = 2.0, 0.2, 3.0
+"""Bounds of an update: the move of a mean in standard errors, and the factor of a variance."""
+
+
+class SiteSource(NamedTuple):
+    """A source: its ``items`` among all; ``rest`` (m, m) and ``rest_linear`` (m,), a quadratic in its scores that
+    stays; and for votes on pairs ``difference`` (rows, m), 1 and -1 at the items of a row, its ``shift`` by controls,
+    ``counts`` (3, rows) of wins, losses and ties, ``model`` and ``tie``, and the first sites: ``curvature``, ``linear``
+    and ``level`` (rows,), their logarithm at 0, which is left out of the evidence as in a quadratic.
+    """
+
+    items: Ints
+    rest: Floats
+    rest_linear: Floats
+    difference: Floats
+    shift: Floats
+    counts: Floats
+    model: str
+    tie: float
+    curvature: Floats
+    linear: Floats
+    level: Floats
+
+    def log_likelihood(self, d: Floats) -> Floats:
+        """Of the votes of each row, at differences of scores d (..., rows, any)."""
+        win, loss, tied = outcome_costs(d + self.shift[:, None], self.model, self.tie)
+        if self.tie == -np.inf:
+            tied = (win + loss) / 2
+        won, lost, even = self.counts[:, :, None]
+        return np.asarray(-(won * win + lost * loss + even * tied) - self.level[:, None])
+
+
+def held_source(items: Ints, L: Floats, r: Floats) -> SiteSource:
+    """A source that keeps its quadratic u' L u / 2 - r' u."""
+    none = np.zeros(0)
+    rows = (np.zeros((0, len(items))), none, np.zeros((3, 0)), "bradley-terry", -np.inf, none, none, none)
+    return SiteSource(items, L, r, *rows)
+
+
+def site_source(likelihood: Any, x: Floats, L: Floats, r: Floats) -> SiteSource:
+    """Votes on pairs whose quadratic at the unknowns x is u' L u / 2 - r' u."""
+    p, items = likelihood.counts, likelihood.index
+    m = len(items)
+    rows = np.arange(len(p.i))
+    D = np.zeros((len(rows), m))
+    D[rows, p.i], D[rows, p.j] = 1.0, -1.0
+    counts, shift = p.scale * np.array([p.wins_i, p.wins_j, p.ties]), p.control @ pair_likelihood.parameters(p, x)[2]
+    one = SiteSource(items, L, r, D, shift, counts, p.model, likelihood.tie(x), *np.zeros((3, len(rows))))
+    d = D @ x[:m]
+    below, here, above = one.log_likelihood(d[:, None] + STEP * np.array([-1.0, 0.0, 1.0])).T
+    curvature, slope = np.maximum(2 * here - below - above, 0.0) / STEP**2, (above - below) / (2 * STEP)
+    linear = curvature * d + slope
+    return one._replace(
+        rest=L - (D.T * curvature) @ D,
+        rest_linear=r - D.T @ linear,
+        curvature=curvature,
+        linear=linear,
+        level=here + d * (0.5 * curvature * d - linear),
+    )
+
+
+class SiteAnswer(NamedTuple):
+    """At every point: log evidence (points,) without the prior of z, mean (points, n) and covariance (points, n, n) of
+    theta.
+    """
+
+    value: Floats
+    mean: Floats
+    covariance: Floats
+
+
+def propagate(sources: list[SiteSource], n: int, w: Floats, a: Floats, v: Floats) -> SiteAnswer:
+    """Expectation propagation at all points at once, all sites of a point at once.
+
+    ``w`` (points,); ``a`` and ``v`` (points, sources), for a target 1 and 0.  O(points (N^3 + rows)) for each of up to
+    `MOST_SWEEPS` updates, N being the number of items of all sources together; a point that stands still is left out.
+    """
+    at = SiteUnknowns(sources, n, w, a, v)
+    moving = np.arange(len(w))
+    curvature = [np.tile(one.curvature, (len(w), 1)) for one in sources]
+    linear = [np.tile(one.linear, (len(w), 1)) for one in sources]
+    answer = SiteAnswer(np.zeros(len(w)), np.zeros((len(w), n)), np.zeros((len(w), n, n)))
+    for _ in range(MOST_SWEEPS):
+        value, mean, C = at.normal(moving, [c[moving] for c in curvature], [r[moving] for r in linear])
+        moved = np.zeros(len(moving))
+        for k, one in enumerate(sources):
+            if not len(one.shift):
+                continue
+            found = _update(one, *at.differences(k, moving, mean, C), curvature[k][moving], linear[k][moving])
+            curvature[k][moving], linear[k][moving] = found.curvature, found.linear
+            value, moved = value + found.value, np.maximum(moved, found.moved)
+        answer.value[moving], answer.mean[moving], answer.covariance[moving] = value, mean[:, :n], C[:, :n, :n]
+        moving = moving[moved > ENOUGH]
+        if not len(moving):
+            break
+    return answer
+
+
+class SiteUnknowns:
+    """The unknowns (theta, e_k / v_k of each source but the target) at every point, given the sites."""
+
+    def __init__(self, sources: list[SiteSource], n: int, w: Floats, a: Floats, v: Floats):
+        self.sources, self.n, self.w = sources, n, w
+        self.squares = [np.einsum("ri,rj->rij", one.difference, one.difference) for one in sources]
+        self.size = n
+        self.terms: list[list[tuple[Ints, Floats]]] = []
+        """Per source: the unknowns that make up its scores, each with its factor (points,)."""
+        for k, one in enumerate(sources):
+            self.terms.append([(one.items, a[:, k])])
+            if v[:, k].any():
+                self.terms[k].append((self.size + np.arange(len(one.items)), v[:, k]))
+                self.size += len(one.items)
+
+    def normal(self, which: Ints, curvature: list[Floats], linear: list[Floats]) -> tuple[Floats, Floats, Floats]:
+        """Log evidence of the sites, mean and covariance of all unknowns, at the points ``which``."""
+        Q, q = np.zeros((len(which), self.size, self.size)), np.zeros((len(which), self.size))
+        Q[:, np.arange(self.size), np.arange(self.size)] = 1.0
+        Q[:, np.arange(self.n), np.arange(self.n)] = self.w[which, None] ** -2
+        for k, one in enumerate(self.sources):
+            L = one.rest + np.tensordot(curvature[k], self.squares[k], 1)
+            r = one.rest_linear + linear[k] @ one.difference
+            for at, x in self.terms[k]:
+                q[:, at] += x[which, None] * r
+                for to, y in self.terms[k]:
+                    Q[:, at[:, None], to] += (x * y)[which, None, None] * L
+        C: Floats = np.linalg.inv(Q).astype(np.float64, copy=False)
+        mean = np.einsum("pij,pj->pi", C, q)
+        value = 0.5 * ((q * mean).sum(axis=1) - np.linalg.slogdet(Q)[1]) - self.n * np.log(self.w[which])
+        return value, mean, C
+
+    def differences(self, k: int, which: Ints, mean: Floats, C: Floats) -> tuple[Floats, Floats]:
+        """Means and variances (points, rows) of the differences of scores in source k."""
+        D, parts = self.sources[k].difference, self.terms[k]
+        u: Any = sum(x[which, None] * mean[:, at] for at, x in parts)
+        U: Any = sum((x * y)[which, None, None] * C[:, at[:, None], to] for at, x in parts for to, y in parts)
+        i, j = D.argmax(axis=1), D.argmin(axis=1)
+        variance = U[:, i, i] + U[:, j, j] - 2 * U[:, i, j]
+        return u[:, i] - u[:, j], np.maximum(variance, LEAST_VARIANCE)
+
+
+class Update(NamedTuple):
+    """New sites (points, rows), what they add to the log evidence, and how far they moved (points,)."""
+
+    curvature: Floats
+    linear: Floats
+    value: Floats
+    moved: Floats
+
+
+def _update(one: SiteSource, d: Floats, variance: Floats, curvature: Floats, linear: Floats) -> Update:
+    """Move the sites of a source towards the moments of its votes, if the differences have mean d and a variance."""
+    error = np.sqrt(variance)
+    node = d[:, :, None] + error[:, :, None] * NODES
+    log = one.log_likelihood(node) + node * (0.5 * curvature[:, :, None] * node - linear[:, :, None])
+    top = log.max(axis=2)
+    t = np.exp(log - top[:, :, None])
+    mass = t @ NODE_WEIGHTS
+    first = t @ (NODE_WEIGHTS * NODES) / mass
+    second = np.clip(t @ (NODE_WEIGHTS * NODES**2) / mass - first**2, NARROWEST, WIDEST)
+    first = np.clip(first, -LONGEST, LONGEST)
+    gain = np.maximum((1 / second - 1) / variance, -curvature)
+    moved = np.maximum(np.abs(first), np.abs(np.log(second))).max(axis=1)
+    return Update(
+        curvature + DAMPING * gain,
+        linear + DAMPING * (d * gain + first / (second * error)),
+        (top + np.log(mass)).sum(axis=1),
+        moved,
+    )
