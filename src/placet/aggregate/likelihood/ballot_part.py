@@ -49,6 +49,11 @@ class BallotPart:
         return pairs + NODES * float((tied * tied).sum()), n_rows + NODES * float(tied.sum())
 
     @cached_property
+    def some_strict(self) -> bool:
+        """Whether any ballot ties only in its lowest tier; if none does, the kernels for these need not be compiled."""
+        return bool((self.tops >= 0).any())
+
+    @cached_property
     def rest(self) -> "BallotPart | None":
         """The ballots with ties above the lowest tier; None if there are none."""
         tied = np.flatnonzero(self.tops < 0)
@@ -57,7 +62,8 @@ class BallotPart:
         own = copy(self)
         rows, own.offsets = rows_of(self.offsets, tied)
         own.item, own.tier, own.weight, own.tops = self.item[rows], self.tier[rows], self.weight[tied], self.tops[tied]
-        own.__dict__.pop("bound", None)
+        for name in ("bound", "some_strict"):
+            own.__dict__.pop(name, None)
         return own
 
     @cached_property
@@ -68,7 +74,7 @@ class BallotPart:
     def value(self, theta: Floats, closed: bool) -> tuple[float, Floats]:
         """Value and gradient by item, in closed form or by the loss.  O(rows), or O(places) if strict and complete."""
         top = theta.max(initial=-np.inf)
-        if not (closed and self.n and top - theta.min() < WIDEST):
+        if not (closed and self.n and self.some_strict and top - theta.min() < WIDEST):
             value, by_row = self.bound.value_and_grad(self.to_rows(theta))
             return value, self.by_item(by_row)
         shifted, grad = theta - top, np.zeros(len(theta))
@@ -87,7 +93,8 @@ class BallotPart:
         """The dense Hessian in closed form; scores are clipped to WIDEST / 2 below the best."""
         H = np.zeros((self.n, self.n))
         shifted = np.maximum(theta - theta.max(initial=-np.inf), -WIDEST / 2)  # squares do not underflow
-        strict_orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)
+        if self.some_strict:
+            strict_orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)
         if self.rest is not None:
             s, grade = read_only(theta[self.rest.item]), read_only(-self.rest.tier.astype(np.float64))
             columns, half = (self.rest.item, grade, self.rest.offsets, self.rest.weight), np.zeros_like(H)
