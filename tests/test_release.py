@@ -1,5 +1,7 @@
 """Ready to be released: metadata, the one setting of addresses, and the files of those who install and run Placet."""
 
+import ast
+import doctest
 import re
 import subprocess
 import sys
@@ -58,6 +60,16 @@ def test_the_readme_reads_without_its_neighbours():
     assert all(target.startswith("http") for target in re.findall(r"\]\(([^)]+)\)", text))
     for path in re.findall(r"`((?:docs|experiments)/[\w./]*|[A-Z]\w+\.\w+|Containerfile|action\.yml)`", text):
         assert (ROOT / path).exists() or "_build" in path, path
+
+
+def test_the_example_of_the_readme_is_the_one_that_is_checked_for_types():
+    shown = doctest.DocTestParser().get_examples((ROOT / "README.md").read_text())
+    lines = [ast.dump(line) for example in shown for line in ast.parse(example.source).body]
+    checked = ast.parse((ROOT / "tests/typed_door.py").read_text())
+    readme = next(one for one in checked.body if isinstance(one, ast.FunctionDef) and one.name == "readme")
+    assert len(lines) == 6
+    assert lines == [ast.dump(ast.parse("import placet").body[0]), *map(ast.dump, readme.body[1:6])]
+    assert "tests/typed_door.py" in PROJECT["tool"]["mypy"]["files"]
 
 
 def test_pip_install_by_name_stands_beside_the_way_that_works():

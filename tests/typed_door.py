@@ -20,10 +20,13 @@ def readme() -> None:
     assert_type(result.stderr is None, bool)
 
 
-def kinds(votes: placet.Comparisons, scores: placet.Scores, slices: dict[str, placet.Comparisons]) -> None:
+def kinds(
+    votes: placet.Comparisons, scores: placet.Scores, sources: placet.Sources, slices: dict[str, placet.Comparisons]
+) -> None:
     """A kind of data gives one board; slices may give several."""
     assert_type(placet.consensus(votes), placet.Consensus)
     assert_type(placet.consensus(scores, "mean", bootstrap=100), placet.Consensus)
+    assert_type(placet.consensus(sources), placet.Consensus)
     assert_type(placet.consensus(slices), placet.Consensus | placet.ConsensusSet)
 
 

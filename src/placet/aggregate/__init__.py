@@ -15,13 +15,13 @@ from placet.aggregate.result.result import Consensus
 from placet.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from placet.aggregate.asking.simulated_poll import votes_needed
-    from placet.aggregate.influence import leave_one_out, surprise
-    from placet.aggregate.mixture.mixture import Mixture
-    from placet.aggregate.proof_door import fragility, verify
-    from placet.aggregate.result.boards import read_board
-    from placet.aggregate.result.difference import difference
-    from placet.aggregate.voter_pulls import influence_map
+    from placet.aggregate.asking.simulated_poll import votes_needed as votes_needed
+    from placet.aggregate.influence import leave_one_out as leave_one_out, surprise as surprise
+    from placet.aggregate.mixture.mixture import Mixture as Mixture
+    from placet.aggregate.proof_door import fragility as fragility, verify as verify
+    from placet.aggregate.result.boards import read_board as read_board
+    from placet.aggregate.result.difference import difference as difference
+    from placet.aggregate.voter_pulls import influence_map as influence_map
 
 # Modules of the names that are imported when they are first used, as the classes of MODELS are.
 _HOMES = {"Mixture": "mixture.mixture", "leave_one_out": "influence", "surprise": "influence"}

@@ -31,6 +31,7 @@ from placet.data.contests.games import Games
 from placet.data.errors import as_choices
 from placet.data.parameters import check_seed
 from placet.data.scores import Scores
+from placet.data.sources import Sources
 from placet.optim import Progress
 from placet.threads import algebra_threads
 
@@ -48,7 +49,7 @@ MOST_COVARIANCES = 1 << 27
 
 @overload
 def consensus(
-    data: Rankings | Comparisons | Scores | Parts | Games,
+    data: Rankings | Comparisons | Scores | Parts | Games | Sources,
     method: MethodName | str | None = ...,
     *,
     bootstrap: int = ...,
@@ -60,7 +61,7 @@ def consensus(
 ) -> Consensus: ...
 @overload
 def consensus(
-    data: Rankings | Comparisons | Scores | Parts | Games | Mapping[Hashable, Any],
+    data: Rankings | Comparisons | Scores | Parts | Games | Mapping[Any, Any],
     method: "MethodName | str | Mixture | None" = ...,
     *,
     bootstrap: int = ...,
@@ -71,7 +72,7 @@ def consensus(
     **params: Any,
 ) -> Consensus | ConsensusSet: ...
 def consensus(
-    data: Rankings | Comparisons | Scores | Parts | Games | Mapping[Hashable, Any],
+    data: Rankings | Comparisons | Scores | Parts | Games | Mapping[Any, Any],
     method: "MethodName | str | Mixture | None" = None,
     *,
     bootstrap: int = 0,
@@ -232,7 +233,7 @@ def _algebra(method: Method, n_items: int) -> AbstractContextManager[None]:
     return nullcontext() if method.power < 3 else algebra_threads(n_items)
 
 
-def _of_slices(data: Mapping[Hashable, Any], method: Any, by: str, progress: Any, **options: Any) -> Any:
+def _of_slices(data: Mapping[Any, Any], method: Any, by: str, progress: Any, **options: Any) -> Any:
     """The consensus of every slice as a `ConsensusSet`, with ``by`` as the name of the slice column."""
     if not data:
         raise DataError("no slices; give a mapping of names to ballots or votes")

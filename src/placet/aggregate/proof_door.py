@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from placet.aggregate.consensus_door import consensus
 from placet.aggregate.result.result import Consensus
-from placet.data import Comparisons as Comparisons
-from placet.data import DataError
+from placet.data import Comparisons as Comparisons, DataError
 
 if TYPE_CHECKING:
     from placet.aggregate.proof.fragility_result import Fragility

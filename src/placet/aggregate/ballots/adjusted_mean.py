@@ -11,8 +11,7 @@ from placet.aggregate.ballots.two_way import TwoWay
 from placet.aggregate.data_facts import notes_of_data
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.existence import WAY_OUT, agent_factor
-from placet.aggregate.likelihood.information import WAY_OUT as FEWER
-from placet.aggregate.likelihood.information import Stderr, inverse_of, with_mean_zero
+from placet.aggregate.likelihood.information import WAY_OUT as FEWER, Stderr, inverse_of, with_mean_zero
 from placet.aggregate.likelihood.prior import LEARN, check_prior
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import Consensus

@@ -20,8 +20,7 @@ from placet.aggregate.result.uncertainty import check_level
 from placet.data.arrays import Floats, Ints
 from placet.data.engines.memory import refuse_square
 from placet.kernels.aggregate import studentized_maxima as kernels
-from placet.stats import normal_quantile
-from placet.stats import tiers as tiers
+from placet.stats import normal_quantile, tiers as tiers
 from placet.threads import map_ordered
 
 Separated = NDArray[np.bool_]
