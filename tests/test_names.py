@@ -9,8 +9,7 @@ from base64 import b64encode
 from hashlib import sha256
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
 

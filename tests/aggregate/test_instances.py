@@ -6,13 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from html_pages import parsed
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import placet
-from placet.aggregate import METHODS as RECORDS
-from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet, consensus
-from placet.aggregate import consensus_door as door
+from placet.aggregate import (
+    METHODS as RECORDS,
+    MODELS,
+    RULES,
+    Consensus,
+    ConsensusSet,
+    consensus,
+    consensus_door as door,
+)
 from placet.aggregate.instances import split
 from placet.data import Comparisons, DataError, Rankings
 from placet.report import consensus_page

@@ -202,6 +202,13 @@ def test_a_bar_is_drawn_only_when_work_takes_long(monkeypatch, capsys):
         time.sleep(0.3)
         bar(1, 2)
     assert "long work" in capsys.readouterr().err
+    console_output.be_quiet(True)
+    try:
+        with console_output.progress_bar("quiet work", after=0.0) as bar:
+            assert bar is None
+    finally:
+        console_output.be_quiet(False)
+    assert capsys.readouterr().err == ""
 
 
 def test_nobody_reads_stdout_any_more(tmp_path):

@@ -10,6 +10,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import typer
+
+from placet.cli import app
 
 SEARCH = Path(__file__).parents[2] / "docs/files/search.letor"
 
@@ -232,6 +235,36 @@ def test_quiet_leaves_only_the_table_and_errors(typed):
     assert err == ""
     assert "lefft" in typed("placet aggregate bad.csv -q", 2)[1]
     assert "read as votes" in typed("placet aggregate votes.csv", 0)[1]
+
+
+def every_command(group=None, path=()):
+    group = group or typer.main.get_command(app)
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from every_command(command, (*path, name))
+        else:
+            yield pytest.param(command, id=" ".join((*path, name)))
+
+
+@pytest.mark.parametrize("command", list(every_command()))
+def test_every_command_can_be_quiet_and_offers_help_by_a_letter(command):
+    names = {name: param for param in command.params for name in param.opts}
+    assert names["-q"] is names["--quiet"]
+    assert names["-q"].help == "No notes or progress on stderr, only errors."
+    assert command.context_settings["help_option_names"] == ["-h", "--help"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("placet simulate battles --items 3 --n 20 --out drawn.csv", "drawn.csv: "),
+        ("placet plan --items 3 --goal best --gap 1", ""),
+    ],
+)
+def test_commands_that_read_no_table_are_quiet_too(typed, line, said):
+    loud, notes = typed(line, 0)
+    assert said in notes
+    assert typed(f"{line} -q", 0) == (loud, "")
 
 
 def test_top_shows_the_best_and_o_writes(typed, tmp_path):

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import slow_tables
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import placet.io as pio
 from placet.data import Comparisons, DataError, Rankings

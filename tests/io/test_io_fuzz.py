@@ -10,8 +10,7 @@ import warnings
 import polars as pl
 import pytest
 import zstandard
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import placet.io as pio
 from placet.data import DataError

@@ -7,8 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from placet.data import DataError, Queries
 from placet.io import DataWarning, read_letor, write_letor

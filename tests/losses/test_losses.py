@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import oracle
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from strategies import lists_and_scores
 
 from placet import threads

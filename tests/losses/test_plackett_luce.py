@@ -6,8 +6,7 @@ import choix
 import numpy as np
 import oracle
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from placet.data import Lists
 from placet.kernels import vector

@@ -10,9 +10,7 @@ from scipy import optimize, stats
 
 from placet import simulate
 from placet.data import Lists
-from placet.kernels.losses import pmop as fd
-from placet.kernels.losses import pmop_exact as exact
-from placet.kernels.losses import pmop_sampling as sampling
+from placet.kernels.losses import pmop as fd, pmop_exact as exact, pmop_sampling as sampling
 from placet.losses import LOSSES
 
 FORMS = [

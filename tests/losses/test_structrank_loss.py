@@ -11,8 +11,7 @@ from strategies import lists_and_scores
 
 from placet import threads
 from placet.data import Lists
-from placet.kernels.losses import edge_pairs
-from placet.kernels.losses import structrank as kernels
+from placet.kernels.losses import edge_pairs, structrank as kernels
 from placet.losses import LOSSES
 
 structrank = LOSSES["structrank"]

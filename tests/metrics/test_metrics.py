@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 import oracle_metrics as oracle
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import sparse, stats
 
 from placet import metrics as m

@@ -24,8 +24,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from test_studio import TOKEN, Browser
 
-from placet.studio import connections
-from placet.studio import server as studio_server
+from placet.studio import connections, server as studio_server
 from placet.studio.app import application
 from placet.studio.connections import BoundedProtocol, Bounds, Crowd, close_late
 from placet.studio.security import host_name, network_of

@@ -26,6 +26,7 @@ from placet.cli import (
 )
 from placet.cli.common import stopping
 from placet.cli.common.console_output import replace_closed_streams, say
+from placet.cli.common.options import can_be_quiet
 from placet.cli.help.command_line import HELP, Command, Commands, ShowHelp, usage_mistake
 from placet.cli.help.examples import EXAMPLES
 from placet.cli.help.help_text import name_values
@@ -61,6 +62,7 @@ for _panel, _commands in PANELS.items():
             _name = "simulate"
             for _one in _command.registered_commands:
                 name_values(_one.callback)  # type: ignore[arg-type]
+                _one.callback = can_be_quiet(_one.callback)  # type: ignore[arg-type]
             app.add_typer(
                 _command,
                 name=_name,
@@ -75,7 +77,7 @@ for _panel, _commands in PANELS.items():
             _register = app.command(
                 _name, cls=Command, context_settings=HELP, epilog=EXAMPLES[_name], rich_help_panel=_panel
             )
-            _register(_command)
+            _register(can_be_quiet(_command))
 
 
 @app.callback(invoke_without_command=True)

@@ -43,8 +43,7 @@ def audit(
     rests on a search.  A file with instances is audited instance by instance, and the table summarizes them.
     """
     from placet.aggregate.consensus_door import check_method
-    from placet.axioms import MethodAudit
-    from placet.axioms import audit as run
+    from placet.axioms import MethodAudit, audit as run
     from placet.data.parameters import parse_parameters
     from placet.io.tables.column_names import split_names
 

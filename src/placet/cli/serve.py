@@ -38,7 +38,7 @@ def serve(
         typer.Option("--proxy", help="Address of a proxy whose X-Forwarded-For and -Proto are believed."),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
-    most: Annotated[int, typer.Option(help="The largest upload, in MB.")] = 1024,
+    max_upload: Annotated[int, typer.Option(help="The largest upload, in MB.")] = 1024,
 ) -> None:
     """Open the studio in a browser: load data, create boards, compare methods, make polls, train rankers.
 
@@ -65,7 +65,7 @@ def serve(
         names=name or [],
         proxies=proxy or [],
         browser=browser,
-        most_upload=most << 20,
+        most_upload=max_upload << 20,
     )
 
 

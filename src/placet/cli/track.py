@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from placet.cli.common.console_output import progress_bar
+from placet.cli.common.console_output import progress_bar, say
 from placet.cli.common.options import METHOD, MODEL, OUTPUT, SeedOption, check_target, in_group
 
 
@@ -86,10 +86,10 @@ def track(
         with progress_bar("estimating"):
             found = estimate_by_em(tracker, heard, *ends)
         tracker = found.tracker
-        print(found.summary(), file=sys.stderr)
+        say(found.summary())
     with progress_bar("tracking"):
         result = tracker.track(heard, *ends, smooth=smooth)
-    print(result.summary(), file=sys.stderr)
+    say(result.summary())
     if out is not None:
         write_track(result, out)
     if signals is not None:

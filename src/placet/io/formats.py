@@ -39,16 +39,12 @@ from placet.io.evals.lm_harness import (
     read_lm_harness_samples,
 )
 from placet.io.evals.open_webui import looks_like_open_webui, read_open_webui
-from placet.io.features import KNOWN as GRADED
-from placet.io.features import looks_like_features, read_features, write_features
+from placet.io.features import KNOWN as GRADED, looks_like_features, read_features, write_features
 from placet.io.files import OpenedFile, Source, bare_suffix, is_pipe, name_of, spool, spool_stdin
-from placet.io.preferences import KNOWN as PREFERRED
-from placet.io.preferences import looks_like_preferences, read_preferences, write_preferences
+from placet.io.preferences import KNOWN as PREFERRED, looks_like_preferences, read_preferences, write_preferences
 from placet.io.preflib import looks_like_preflib, read_preflib, write_preflib
-from placet.io.ratings import KNOWN as RATED
-from placet.io.ratings import looks_like_ratings, read_ratings, write_ratings
-from placet.io.score_tables import ITEMS as SCORED
-from placet.io.score_tables import looks_like_scores, read_scores, write_scores
+from placet.io.ratings import KNOWN as RATED, looks_like_ratings, read_ratings, write_ratings
+from placet.io.score_tables import ITEMS as SCORED, looks_like_scores, read_scores, write_scores
 from placet.io.sparse.letor import (
     LetorAgg,
     looks_like_letor,
@@ -65,8 +61,7 @@ from placet.io.surveys.surveyjs import looks_like_surveyjs, read_surveyjs
 from placet.io.tables.column_names import roles_by_column, split_names
 from placet.io.tables.row_sources import sniff_separator
 from placet.io.tables.sheets import SHEET_SUFFIXES
-from placet.io.tables.tables import SUFFIXES as TABLES
-from placet.io.tables.tables import FileHead, Table, open_head
+from placet.io.tables.tables import SUFFIXES as TABLES, FileHead, Table, open_head
 from placet.io.tables.vote_columns import vote_columns
 from placet.io.text import OnError
 from placet.io.trec import (

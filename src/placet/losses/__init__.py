@@ -13,13 +13,15 @@ record (`Loss`) of the loss's properties; `Bound` is a loss bound to its lists.
 
 from typing import Any
 
-from placet.losses import bregman as _bregman
-from placet.losses import ndcg as _ndcg
-from placet.losses import pairwise as _pairs
-from placet.losses import plackett_luce as _pl
-from placet.losses import pmop as _pmop
-from placet.losses import softmax as _softmax
-from placet.losses import structrank as _structrank
+from placet.losses import (
+    bregman as _bregman,
+    ndcg as _ndcg,
+    pairwise as _pairs,
+    plackett_luce as _pl,
+    pmop as _pmop,
+    softmax as _softmax,
+    structrank as _structrank,
+)
 from placet.losses.loss import Bound, Loss, needs
 
 __all__ = ["LOSSES", "Bound", "Loss", "needs"]

@@ -17,8 +17,7 @@ from placet.data.arrays import Floats, descending_order
 from placet.data.errors import one_of
 from placet.data.gains import Curve, discounts, gains
 from placet.kernels import ranges
-from placet.kernels.losses import bregman as kernels
-from placet.kernels.losses import cosine as cosine_kernels
+from placet.kernels.losses import bregman as kernels, cosine as cosine_kernels
 from placet.losses.list_columns import ListColumns, read_only
 from placet.losses.loss import Plan
 

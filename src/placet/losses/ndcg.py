@@ -11,8 +11,7 @@ import numpy as np
 from placet.data import Lists
 from placet.data.arrays import Floats
 from placet.data.gains import Curve, discounts
-from placet.kernels.losses import lambdas as pairs
-from placet.kernels.losses import smooth_ndcg as kernels
+from placet.kernels.losses import lambdas as pairs, smooth_ndcg as kernels
 from placet.losses.bregman import normalized_gains
 from placet.losses.list_columns import ListColumns, read_only
 from placet.losses.loss import Plan

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike
 
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.kernels.losses import margins
-from placet.kernels.losses import pairs as kernels
+from placet.kernels.losses import margins, pairs as kernels
 from placet.losses.list_columns import ListColumns, read_only
 from placet.losses.loss import Kernel, Plan
 

@@ -11,8 +11,7 @@ from placet.data import Lists
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.data.gains import Curve, check_curves
-from placet.kernels.losses import partition
-from placet.kernels.losses import plackett_luce as kernels
+from placet.kernels.losses import partition, plackett_luce as kernels
 from placet.losses.bregman import dcg_shares
 from placet.losses.list_columns import NO_ROWS, ListColumns, read_only
 from placet.losses.loss import Plan

@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.data.gains import Curve
-from placet.kernels.losses import pmop as fd
-from placet.kernels.losses import pmop_exact as exact
-from placet.kernels.losses import pmop_sampling as sampling
+from placet.kernels.losses import pmop as fd, pmop_exact as exact, pmop_sampling as sampling
 from placet.losses.list_columns import ListColumns, read_only
 from placet.losses.loss import Plan
 from placet.losses.plackett_luce import stage_weights

@@ -18,8 +18,7 @@ from placet.data.arrays import Floats, Ints, numbers, offsets_from_sizes
 from placet.data.engines.memory import refuse_table
 from placet.io import Judged, MultiLabel, judge_labels
 from placet.kernels.rank import label_order as kernels
-from placet.metrics import metric as metric_of
-from placet.metrics import propensities
+from placet.metrics import metric as metric_of, propensities
 from placet.rank.documents import Documents, OwnLabels, checked_features
 from placet.rank.query_rows import mean_defined
 from placet.rank.ranker import Ids, Ranker

@@ -14,10 +14,8 @@ from placet.data.errors import one_of
 from placet.data.parameters import check_parameters
 from placet.data.queries import Missing
 from placet.lazy import Classes
-from placet.losses import LOSSES, Loss
-from placet.losses import needs as check_needs
-from placet.metrics import evaluate_parts
-from placet.metrics import metric as metric_of
+from placet.losses import LOSSES, Loss, needs as check_needs
+from placet.metrics import evaluate_parts, metric as metric_of
 from placet.metrics.metric_table import DISTANCES
 from placet.rank.controls import ControlTable, control_rows
 from placet.rank.feature_tables import to_dense

@@ -142,7 +142,7 @@ class Store:
             async for chunk in chunks:
                 size += len(chunk)
                 if size > most:
-                    raise TooLarge(f"{name} is larger than {most:,} bytes; start the studio with a larger --most")
+                    raise TooLarge(f"{name} is larger than {most:,} bytes; start the studio with a larger --max-upload")
                 file.write(chunk)
             await asyncio.to_thread(workspace.put_in_place, file, path, target)
         return self._add_dataset(key, name, target, size)

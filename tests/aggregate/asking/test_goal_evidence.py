@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from placet.aggregate.asking.goal_evidence import GoalEvidence, n_false
 from placet.aggregate.asking.head_to_head import HeadToHead

@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from placet.aggregate.asking.pair_evidence import growth, log_evidence, transitive_closure
 

@@ -6,8 +6,7 @@ import math
 import choix
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from scipy.optimize import minimize
 
 from placet.aggregate import consensus

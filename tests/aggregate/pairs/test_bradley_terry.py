@@ -5,8 +5,7 @@ import math
 import choix
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 from sklearn.base import clone
 

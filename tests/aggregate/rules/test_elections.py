@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import placet
 from placet.aggregate import RULES
-from placet.aggregate.rules import pairwise_contests, runoff
-from placet.aggregate.rules import stv as transferable
+from placet.aggregate.rules import pairwise_contests, runoff, stv as transferable
 from placet.aggregate.rules.kemeny import pair_tables
 from placet.aggregate.rules.stv import count_votes
 from placet.data import Comparisons, DataError, Rankings

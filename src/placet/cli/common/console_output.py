@@ -73,11 +73,12 @@ def _folded(text: str) -> str:
 
 @contextmanager
 def progress_bar(words: str, after: float = LONG) -> Iterator[Callable[..., None] | None]:
-    """Yield ``update(done, total, words=None)``, which moves a bar on stderr; None if stderr is not a terminal.
+    """Yield ``update(done, total, words=None)``, which moves a bar on stderr; None if that is no terminal, or with
+    ``--quiet``.
 
     The bar appears after ``after`` seconds; without updates it shows the elapsed time.
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or _SILENT.is_set():
         yield None
         return
     from rich.console import Console

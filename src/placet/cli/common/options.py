@@ -3,7 +3,7 @@
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -121,6 +121,12 @@ Out = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", "-q", callback=be_quiet, help="No notes or progress on stderr, only errors.", rich_help_panel=OUTPUT
+    ),
+]
 Report = Annotated[
     Path | None,
     typer.Option(
@@ -210,15 +216,6 @@ READING = {
         "raise",
     ),
     "read": (Annotated[list[str] | None, in_group(READ_HELP, READ, "NAME=VALUE", "--read", "-r")], None),
-    "quiet": (
-        Annotated[
-            bool,
-            typer.Option(
-                "--quiet", "-q", callback=be_quiet, help="No notes on stderr, only errors.", rich_help_panel=OUTPUT
-            ),
-        ],
-        False,
-    ),
 }
 
 
@@ -238,18 +235,35 @@ def _with_reading(command: Callable[..., None], without: tuple[str, ...]) -> Cal
     @functools.wraps(command)
     def reading_command(**given: Any) -> None:
         said = {name: given.pop(name) for name in added}
-        said.pop("quiet")  # its callback has been called
         command(**given, reading=reading_options(said))
 
-    plain = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own.values() if p.name != "reading"]
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=READING[name][1], annotation=READING[name][0])
-        for name in added
-    ]
-    signature = inspect.Signature([*plain, *more])
-    reading_command.__signature__ = signature  # type: ignore[attr-defined]
-    reading_command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    _declare(reading_command, [p for p in own.values() if p.name != "reading"], {name: READING[name] for name in added})
     return reading_command
+
+
+def can_be_quiet(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--quiet`` to a command, which need not know of it: `say` does."""
+
+    @functools.wraps(command)
+    def quiet_command(quiet: bool, **given: Any) -> None:
+        command(**given)
+
+    _declare(quiet_command, inspect.signature(command).parameters.values(), {"quiet": (Quiet, False)})
+    return quiet_command
+
+
+def _declare(
+    command: Callable[..., None], own: Iterable[inspect.Parameter], added: Mapping[str, tuple[Any, Any]]
+) -> None:
+    """Let the signature of a command, where Typer looks for options, be its own parameters and the ``added`` ones,
+    each given as (annotation, default).
+    """
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    plain = [p.replace(kind=by_name) for p in own]
+    more = [inspect.Parameter(name, by_name, default=usual, annotation=kind) for name, (kind, usual) in added.items()]
+    signature = inspect.Signature([*plain, *more])
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
 
 
 def reading_options(said: dict[str, Any]) -> dict[str, Any]:

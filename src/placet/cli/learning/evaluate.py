@@ -50,9 +50,7 @@ def evaluate(
     all queries of the judge, with an interval of 95 %.
     """
     from placet.io import read_judged
-    from placet.metrics import evaluate as evaluate_all
-    from placet.metrics import metric as metric_of
-    from placet.metrics import summary
+    from placet.metrics import evaluate as evaluate_all, metric as metric_of, summary
 
     check_suffix(out)
     check_reading(reading, ["qrels", "letor", "features", "xmc"], "placet evaluate")

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.engines.memory import refuse_dense
-from placet.kernels.losses import edge_pairs
-from placet.kernels.losses import structrank as kernels
+from placet.kernels.losses import edge_pairs, structrank as kernels
 from placet.losses import Bound
 from placet.losses.structrank import check_connections
 from placet.rank.feature_tables import need_dense, refuse_nan, to_dense

@@ -11,8 +11,7 @@ import numpy as np
 from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.data.parameters import check_parameters
-from placet.metrics import metric as metric_of
-from placet.metrics import summary
+from placet.metrics import metric as metric_of, summary
 from placet.rank.ranker import Ranker, TrainingProgress, ranker_class
 from placet.rank.search.blend import spread
 from placet.rank.search.candidates import Candidate

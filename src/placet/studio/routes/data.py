@@ -39,7 +39,9 @@ async def upload(request: Request) -> Response:
     if not name:
         raise HTTPException(400, "an upload needs the name of its file")
     if int(request.headers.get("content-length") or 0) > state.most_upload:
-        raise HTTPException(413, f"{name} is larger than {state.most_upload:,} bytes; start the studio with --most")
+        raise HTTPException(
+            413, f"{name} is larger than {state.most_upload:,} bytes; start the studio with a larger --max-upload"
+        )
     try:
         data = await store_of(request).save_upload(name, request.stream(), state.most_upload)
     except TooLarge as error:

@@ -9,8 +9,7 @@ import numpy as np
 from placet.data import DataError, Queries
 from placet.data.arrays import hold_out
 from placet.losses import LOSSES
-from placet.metrics import compare, summary
-from placet.metrics import metric as metric_of
+from placet.metrics import compare, metric as metric_of, summary
 from placet.rank import load as load_model
 from placet.rank.named_ranker import make_ranker
 from placet.rank.ranker import ranker_class
