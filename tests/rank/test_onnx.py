@@ -74,6 +74,22 @@ def test_trees_answer_on_thresholds_and_missing_values_as_they_do_here(missing, 
     np.testing.assert_allclose(answer(tmp_path / "model.onnx", probe), ranker.predict(probe), rtol=1e-5, atol=1e-5)
 
 
+def test_trees_that_split_by_categories_answer_as_they_do_here(tmp_path):
+    """Known and unknown categories, fractions, negative values and NaN, beside splits of numbers."""
+    rng = np.random.default_rng(3)
+    codes, other = rng.integers(0, 70, (len(DATA.grade), 2)).astype(float), np.array(DATA.X)[:, :2]
+    grade = (np.isin(codes[:, 0] % 7, (1, 2, 5)) + (codes[:, 1] % 3 == 0) + (other[:, 0] > 0)).astype(float)
+    own = {"categorical_feature": [0, 2], "min_data_per_group": 1, "cat_smooth": 1, "max_cat_to_onehot": 2}
+    ranker = TreeRanker(n_trees=20, min_rows=3, backend_params=own)
+    ranker.fit(np.column_stack([codes[:, 0], other[:, 0], codes[:, 1], other[:, 1]]), grade, qid=DATA.query)
+    assert len(ranker.trees_.bounds) > 5
+    ranker.to_onnx(tmp_path / "model.onnx")
+    probe = ranker.trees_.probe(np.random.default_rng(1))
+    values = [*range(-2, 90), -0.5, 0.5, 69.9, np.nan, 1e9, 1e300]
+    probe[:, [0, 2]] = rng.choice(values, (len(probe), 2))
+    np.testing.assert_allclose(answer(tmp_path / "model.onnx", probe), ranker.predict(probe), rtol=1e-5, atol=1e-5)
+
+
 def test_what_has_no_form_is_refused_and_nothing_is_written(tmp_path):
     blend = RANKERS["blend"]([LinearRanker(), LinearRanker("ranknet")]).fit(DATA)
     with pytest.raises(

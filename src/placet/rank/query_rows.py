@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries
+from placet.data.arrays import encode, numbers
 from placet.data.queries import Missing
 
 if TYPE_CHECKING:
@@ -39,6 +40,19 @@ def queries_of_sizes(group: ArrayLike, qid: Any, y: Any) -> NDArray[np.int64]:
     if size.sum() != n_rows:
         raise DataError(f"the {len(size)} sizes of group have the sum {size.sum():g}; there are {n_rows} rows")
     return np.repeat(np.arange(len(size)), size.astype(np.int64))
+
+
+def row_weights(weight: ArrayLike | None, qid: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Weights of rows that differ within a query; None if there are none, or if they are weights of queries."""
+    if weight is None or qid is None or np.shape(weight) != (n_rows,):
+        return None
+    code, names = encode(qid, "qid")
+    own = numbers(weight, "weight", positive=True, unit="row")
+    first = np.zeros(len(names))
+    first[code[::-1]] = own[::-1]
+    if len(code) != n_rows or (own == first[code]).all():
+        return None
+    return own
 
 
 def best_rows(queries: Queries, s: ScoreColumn, k: int, in_queries: bool) -> "polars.DataFrame":

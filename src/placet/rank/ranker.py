@@ -19,6 +19,7 @@ from placet.metrics import evaluate_parts, metric as metric_of
 from placet.metrics.metric_table import DISTANCES
 from placet.rank.controls import ControlTable, control_rows
 from placet.rank.feature_tables import to_dense
+from placet.rank.fitting.categories import Levels, coded_rows
 from placet.rank.fitting.training_history import check_metrics, history_frame, plot_history
 from placet.rank.probabilities import OrderProbabilities
 from placet.rank.query_rows import (
@@ -92,10 +93,12 @@ class Ranker(OrderProbabilities, BaseEstimator):
     _missing: Missing = "error"  # "keep" if the ranker handles NaN
     _progress: TrainingProgress | None = None
     _start: Any = None
+    categories_: Levels = {}  # noqa: RUF012  # set by rankers that take categories
     _also_record: tuple[str, ...] = ()  # metrics to record besides that of the ranker
     _validated: Mapping[str, float] | None = None  # metrics of the state judged last
     _control: ControlTable | None = None
     takes_parts: ClassVar[bool] = False  # whether it can be fitted to queries in parts
+    takes_categories: ClassVar[bool] = False  # whether columns of a data frame may hold categories
     takes_start: ClassVar[bool] = False  # whether it can start from another fit
     records_metrics: ClassVar[bool] = True  # whether it computes further metrics after each step
     takes_control: ClassVar[bool] = False  # whether it can fit controls, which are left out of the scores
@@ -126,16 +129,16 @@ class Ranker(OrderProbabilities, BaseEstimator):
         """Fit to ``Queries``, to features, grades and query ids of rows, or to `Parts` of queries (`placet.scan`).
 
         ``group``: instead of ``qid``, the sizes of consecutive queries, as LightGBM and XGBoost have them.  ``weight``:
-        one per query, or one per row, constant within a query.  ``valid`` is ``Queries`` or (X, y, qid or sizes): the
-        ranker keeps the state that was best on it by its ``metric``.  ``metrics``: further ones to compute on it;
-        `history_` has all of them for each step.  An interrupt (Ctrl-C) keeps the best state so far.  ``progress`` is
-        called after each step, and within long ones.  ``start``: a fitted ranker of the same kind, or the path of a
-        saved one, whose training is continued on these data: ``n_trees`` further trees, ``epochs`` further epochs,
-        iterations from its weights (for linear rankers also the path of a checkpoint).  ``engine``: what processes
-        parts, a `distributed.Client` or None for this process.  ``control``: for rankers with ``takes_control``, a
-        numeric table, one row per row of ``X``, of covariates that may have affected the grades (such as the position
-        shown); their effects (``controls_``) are fitted along with the scores and left out by `predict`.  ``others``:
-        arguments of other libraries raise an error that names the equivalent.
+        one per query, or one per row, constant within a query (trees: any).  ``valid`` is ``Queries`` or (X, y, qid or
+        sizes): the ranker keeps the state that was best on it by its ``metric``.  ``metrics``: further ones to compute
+        on it; `history_` has all of them for each step.  An interrupt (Ctrl-C) keeps the best state so far.
+        ``progress`` is called after each step, and within long ones.  ``start``: a fitted ranker of the same kind, or
+        the path of a saved one, whose training is continued on these data: ``n_trees`` further trees, ``epochs``
+        further epochs, iterations from its weights (for linear rankers also the path of a checkpoint).  ``engine``:
+        what processes parts, a `distributed.Client` or None for this process.  ``control``: for rankers with
+        ``takes_control``, a numeric table, one row per row of ``X``, of covariates that may have affected the grades
+        (such as the position shown); their effects (``controls_``) are fitted along with the scores and left out by
+        `predict`.  ``others``: arguments of other libraries raise an error that names the equivalent.
         """
         refuse_other_arguments(others)
         refuse_search_without_routing()
@@ -251,7 +254,7 @@ class Ranker(OrderProbabilities, BaseEstimator):
         chosen = metric_of(metric or self._metric())
         if isinstance(X, Parts):
             return mean_defined(*evaluate_parts([metric or self._metric()], self.predict, X).values())
-        queries = as_queries(X, y, qid, sample_weight, self._missing)
+        queries = as_queries(self._coded(X), y, qid, sample_weight, self._missing)
         weight = None if sample_weight is None else queries.weight
         return mean_defined(chosen(self.predict(queries), queries.grade, queries.offsets), weight)
 
@@ -329,10 +332,18 @@ class Ranker(OrderProbabilities, BaseEstimator):
             self._check_parts(X)
             self.n_features_in_, self.features_ = X.n_features, X.features
             return X
-        queries = as_queries(X, y, qid, weight, self._missing)
+        queries = as_queries(self._coded(X, learn=True), y, qid, weight, self._missing)
         refuse_uninformative(queries)
         self._set_columns(queries)
         return queries
+
+    def _coded(self, X: Any, learn: bool = False) -> Any:
+        """``X`` with codes in place of categories; ``learn``: find out which columns have them."""
+        known = getattr(self._start, "categories_", {}) if learn else self.categories_
+        rows, found = coded_rows(X, known, learn=learn, who=type(self).__name__, takes=self.takes_categories)
+        if learn and self.takes_categories:
+            self.categories_ = found
+        return rows
 
     def _check_parts(self, parts: Parts) -> None:
         """Raise if the parts hold no queries, are uninformative, or if this ranker does not support parts."""
@@ -363,7 +374,8 @@ class Ranker(OrderProbabilities, BaseEstimator):
         elif len(valid) == 3:
             X, y, qid = valid
             sizes = np.ndim(qid) == 1 and len(qid) < len(y)
-            held_out = as_queries(X, y, queries_of_sizes(qid, None, y) if sizes else qid, None, self._missing)
+            qid = queries_of_sizes(qid, None, y) if sizes else qid
+            held_out = as_queries(self._coded(X), y, qid, None, self._missing)
         else:
             raise ValueError(f"valid must be Queries or (X, y, qid or sizes of queries), not {len(valid)} things")
         if not len(held_out):
@@ -421,7 +433,7 @@ class Ranker(OrderProbabilities, BaseEstimator):
 
     def _rows_and_grades(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
         """Rows to score, and their grades as lists."""
-        queries = self._rows_to_score(as_queries(X, y, qid, None, self._missing), None)
+        queries = self._rows_to_score(as_queries(self._coded(X), y, qid, None, self._missing), None)
         return queries, queries.lists()
 
     def _keep_best(
@@ -476,7 +488,7 @@ class Ranker(OrderProbabilities, BaseEstimator):
                 raise ValueError("Queries hold their query ids; give them alone, without qid")
             check_columns(X.X, X.features, self.n_features_in_, self.features_)
             return X
-        matrix, names = table(X)
+        matrix, names = table(self._coded(X))
         matrix = matrix if hasattr(matrix, "tocsr") else np.asarray(matrix)
         check_columns(matrix, names, self.n_features_in_, self.features_)
         n_rows = matrix.shape[0]

@@ -2,10 +2,13 @@
 
 import os
 import signal
+import sys
 import threading
+import types
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost as xgb
 from numpy.testing import assert_allclose
@@ -303,3 +306,64 @@ def test_an_interrupt_inside_a_long_round_keeps_the_trees_before_it(backend, mon
     whole = TreeRanker(n_trees=ranker.n_trees_, min_rows=3, backend=backend).fit(data)
     assert 1 <= ranker.n_trees_ <= 3
     assert np.array_equal(whole.predict(data), ranker.predict(data))
+
+
+def beside_lightgbm(weight=None):
+    """Five trees of lambdarank on top of distinct scores, by LightGBM and by Placet with the words of the migration table."""
+    rows = queries(60, (5, 40), 5, grades=5, noise=0.5, random_state=1)
+    X, grade = np.array(rows.X), rows.grade.astype(int)
+    noisy = grade + 0.3 * np.random.default_rng(0).normal(size=len(grade))
+    quick = {"n_jobs": 1, "verbose": -1}
+    base = lgb.LGBMRegressor(n_estimators=150, num_leaves=63, min_child_samples=3, **quick).fit(X, noisy)
+    theirs = lgb.LGBMRanker(n_estimators=5, **quick)
+    theirs.fit(
+        X, grade, group=np.diff(rows.offsets), init_model=base, sample_weight=weight(len(grade)) if weight else None
+    )
+    ours = TreeRanker(
+        "lambdarank", n_trees=5, learning_rate=0.1, l2=0.0, subsample=1.0, feature_fraction=1.0,
+        loss_params={"k": 30, "norm": True},
+    )  # fmt: skip
+    ours.fit(X, grade, group=np.diff(rows.offsets), start=base, weight=weight(len(grade)) if weight else None)
+    start = np.asarray(base.predict(X))
+    assert all(len(np.unique(start[a:b])) == b - a for a, b in zip(rows.offsets[:-1], rows.offsets[1:]))
+    return ours.predict(X), np.asarray(theirs.predict(X)), start
+
+
+def test_lambdarank_by_the_migration_table_gives_lightgbms_numbers():
+    """Where no scores tie; LightGBM orders tied rows as they come, Placet takes the mean over all their orders."""
+    ours, theirs, start = beside_lightgbm()
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)  # LightGBM's sigmoid is a table of 2^20 values
+    assert np.std(theirs - start) > 0.1
+
+
+def test_weights_of_rows_are_lightgbms():
+    ours, theirs, _ = beside_lightgbm(lambda n: np.random.default_rng(2).uniform(0.1, 3.0, n))
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    assert np.abs(ours - beside_lightgbm()[0]).max() > 0.05
+
+
+def test_weights_of_rows_that_agree_in_a_query_are_weights_of_queries():
+    by_query = np.random.default_rng(3).uniform(0.5, 2.0, len(DATA))
+    a = TreeRanker(n_trees=3, min_rows=3).fit(DATA.X, DATA.grade, DATA.query, weight=by_query)
+    b = TreeRanker(n_trees=3, min_rows=3).fit(DATA.X, DATA.grade, DATA.query, weight=by_query[DATA.query])
+    np.testing.assert_array_equal(a.predict(DATA), b.predict(DATA))
+    with pytest.raises(DataError, match="a query has one weight"):
+        LinearRanker().fit(DATA.X, DATA.grade, DATA.query, weight=1.0 + np.arange(len(DATA.grade)))
+    with pytest.raises(DataError, match="weight"):
+        TreeRanker(n_trees=3).fit(DATA.X, DATA.grade, DATA.query, weight=-1.0 + np.arange(len(DATA.grade)))
+
+
+def test_an_explanation_in_shaps_format(monkeypatch):
+    """Values, base values and data as `shap.Explanation` takes them; LightGBM's own contributions."""
+    given = {}
+    shap = types.ModuleType("shap")
+    shap.Explanation = lambda values, base, data, **more: given.update(values=values, base=base, data=data, **more)
+    monkeypatch.setitem(sys.modules, "shap", shap)
+    frame = pd.DataFrame(np.array(DATA.X), columns=[f"f{k}" for k in range(DATA.n_features)])
+    ranker = TreeRanker(n_trees=6, min_rows=3, subsample=1.0).fit(frame, DATA.grade, qid=DATA.query)
+    ranker.to_shap(frame[:9])
+    assert given["values"].shape == given["data"].shape == (9, DATA.n_features)
+    assert given["feature_names"] == list(frame.columns)
+    np.testing.assert_allclose(given["base"], given["base"][0], atol=1e-9)
+    np.testing.assert_allclose(given["base"] + given["values"].sum(axis=1), ranker.predict(frame[:9]), atol=1e-9)
+    np.testing.assert_array_equal(given["data"], frame[:9])

@@ -189,6 +189,21 @@ class ColumnNames:
 
 
 @dataclass(frozen=True)
+class LevelsOf:
+    """The categories of columns by name: texts and numbers, each once."""
+
+    def refuse(self, value: Any, sizes: Sizes) -> str | None:
+        if not isinstance(value, dict):
+            return f"is {_kind(value)}, not categories by column"
+        for name, own in value.items():
+            if not isinstance(own, list) or not all(isinstance(one, str | int | float) for one in own):
+                return f"of {name!r} are not texts and numbers"
+            if len(set(own)) != len(own):
+                return f"of {name!r} has a category twice"
+        return None
+
+
+@dataclass(frozen=True)
 class SummaryOf:
     """The summary of a fit: plain values by name, including whether it was interrupted."""
 

@@ -6,6 +6,7 @@ A kind of ranker adds its nodes in ``Ranker._add_onnx``.
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class OnnxGraph:
     def constant(self, values: Any) -> str:
         """Add a constant array; return its name."""
         name = f"c{len(self.constants)}"
-        self.constants.append(self.package.numpy_helper.from_array(np.ascontiguousarray(values), name))
+        self.constants.append(self.package.numpy_helper.from_array(np.asarray(values, order="C"), name))
         return name
 
     def add(self, kind: str, inputs: list[str], output: str | None = None, **more: Any) -> str:
@@ -66,9 +67,9 @@ class OnnxGraph:
         self.nodes.append(self.package.helper.make_node(kind, inputs, [name], **more))
         return name
 
-    def standardize(self, mean: Any, scale: Any) -> str:
-        """(X - mean) / scale."""
-        return self.add("Div", [self.add("Sub", ["X", self.constant(mean)]), self.constant(scale)])
+    def standardize(self, mean: Any, scale: Any, rows: str = "X") -> str:
+        """(rows - mean) / scale."""
+        return self.add("Div", [self.add("Sub", [rows, self.constant(mean)]), self.constant(scale)])
 
 
 def add_network(graph: OnnxGraph, rows: str, layers: Sequence[tuple[Any, Any]]) -> str:
@@ -86,10 +87,11 @@ def add_trees(graph: OnnxGraph, forest: Forest) -> str:
     if not len(forest.roots):  # a product with zeros would be NaN in rows with NaN
         zero = graph.package.numpy_helper.from_array(np.zeros(1))
         return graph.add("ConstantOfShape", [graph.add("Shape", ["X"], start=0, end=1)], value=zero)
+    rows, forest = add_memberships(graph, forest)
     inner = forest.feature >= 0
     how = forest.how[inner]
-    if (how & CATEGORY).any() or (how & ZERO_IS_MISSING).any():
-        raise ValueError("trees that split by categories, or take zeros as missing, have no ONNX form")
+    if (how & ZERO_IS_MISSING).any():
+        raise ValueError("trees that take zeros as missing have no ONNX form")
     tree = np.searchsorted(forest.roots, np.arange(len(forest.feature)), side="right") - 1
     # a NaN that does not count as missing is a zero
     to_left = np.where(forest.how & NAN_IS_MISSING, forest.how & DEFAULT_LEFT, forest.threshold >= 0.0)
@@ -103,7 +105,7 @@ def add_trees(graph: OnnxGraph, forest: Forest) -> str:
     graph.kind = graph.package.TensorProto.FLOAT
     return graph.add(
         "TreeEnsembleRegressor",
-        ["X"],
+        [rows],
         domain="ai.onnx.ml",
         n_targets=1,
         aggregate_function="SUM",
@@ -120,4 +122,47 @@ def add_trees(graph: OnnxGraph, forest: Forest) -> str:
         target_nodeids=leaf.tolist(),
         target_ids=[0] * len(leaf),
         target_weights_as_tensor=from_array(value[leaf], "values"),
+    )
+
+
+def add_memberships(graph: OnnxGraph, forest: Forest) -> tuple[str, Forest]:
+    """Replace splits by categories: a further column for each set of categories says who is not in it.
+
+    A set that several splits share has one column.  Returns the name of the table, and the trees over its columns.
+    """
+    nodes = np.flatnonzero((forest.feature >= 0) & (forest.how & CATEGORY != 0))
+    if not len(nodes):
+        return "X", forest
+    words = [forest.bits[forest.bounds[k] : forest.bounds[k + 1]] for k in forest.threshold[nodes].astype(int)]
+    members = [np.flatnonzero(np.unpackbits(own.view(np.uint8), bitorder="little")) for own in words]
+    column: dict[tuple[int, bytes], int] = {}
+    tables: dict[int, list[tuple[int, Any]]] = {}  # feature -> (column, categories) of its sets
+    place = np.empty(len(nodes), np.int64)
+    for k, (node, own) in enumerate(zip(nodes.tolist(), members)):
+        f = int(forest.feature[node])
+        if (f, own.tobytes()) not in column:
+            column[f, own.tobytes()] = forest.n_features + len(column)
+            tables.setdefault(f, []).append((column[f, own.tobytes()], own))
+        place[k] = column[f, own.tobytes()]
+    parts, order = ["X"], []
+    for f, sets in tables.items():
+        most = max(int(own.max(initial=0)) for _, own in sets) + 1
+        outside = np.ones((most + 1, len(sets)))  # the last row: missing, negative or unknown
+        for j, (_, own) in enumerate(sets):
+            outside[own, j] = 0.0
+        x = graph.add("Gather", ["X", graph.constant(np.array(f))], axis=1)
+        above = graph.add("Greater", [x, graph.constant(np.array(-1.0))])
+        below = graph.add("Less", [x, graph.constant(np.array(float(most)))])
+        known = graph.add("And", [above, below])
+        safe = graph.add("Where", [known, x, graph.constant(np.array(float(most)))])
+        whole = graph.add("Cast", [safe], to=graph.package.TensorProto.INT64)  # toward 0, as in the kernel
+        parts.append(graph.add("Gather", [graph.constant(outside), whole], axis=0))
+        order += [c for c, _ in sets]
+    at = {c: forest.n_features + k for k, c in enumerate(order)}
+    feature, threshold, how = forest.feature.copy(), forest.threshold.copy(), forest.how.copy()
+    feature[nodes] = [at[c] for c in place.tolist()]
+    threshold[nodes], how[nodes] = 0.5, PLAIN
+    rows = graph.add("Concat", parts, axis=1)
+    return rows, replace(
+        forest, n_features=forest.n_features + len(order), feature=feature, threshold=threshold, how=how
     )

@@ -62,7 +62,8 @@ class LightGBM:
                 "backend_params holds boosting='dart', which changes earlier trees in every round: the best number of "
                 "them cannot be kept; fit without a validation set"
             )
-        train = lgb.Dataset(queries.X, queries.grade, params=params).construct()
+        categories = params.pop("categorical_feature", "auto")  # LightGBM warns of it among the parameters
+        train = lgb.Dataset(queries.X, queries.grade, params=params, categorical_feature=categories).construct()
         self.n_features, self.booster = queries.n_features, None
         if any(train.feature_num_bin(k) > 1 for k in range(queries.n_features)):  # else LightGBM fails
             self.booster = lgb.Booster(params, train)

@@ -14,7 +14,8 @@ from placet.data.errors import as_choices
 from placet.losses import LOSSES, Bound, needs
 from placet.rank.controls import Effects, effects_of
 from placet.rank.monotone import directions
-from placet.rank.saving.fitted_state import Learned, Number, TreesOf, holds
+from placet.rank.query_rows import row_weights
+from placet.rank.saving.fitted_state import Learned, LevelsOf, Number, TreesOf, holds
 from placet.rank.tree_arrays import Forest
 from placet.rank.trees.tree_libraries import BACKENDS, Settings, TreeLibrary, library_errors, lightgbm, lightgbm_params
 from placet.rank.trees.tree_scores import OfTrees
@@ -56,7 +57,8 @@ class TreeRanker(OfTrees):
     """A sum of regression trees fitted to any loss that has a curvature.
 
     Gradients and curvatures are divided by the initial mean curvature, so ``l2`` and the library's own limits mean the
-    same for every loss: a row has a curvature of about 1.  NaN in a feature is treated as a separate value.  LightGBM's
+    same for every loss: a row has a curvature of about 1.  NaN in a feature is treated as a separate value, and columns
+    of categories in a data frame (pandas, Polars) as categories; one that is new at prediction is missing.  LightGBM's
     name of a parameter is given where it differs; others can be passed in ``backend_params``.  For all backends, trees
     are converted to Placet's arrays, so scoring, explaining, saving and ONNX export do not need the library.
 
@@ -98,6 +100,9 @@ class TreeRanker(OfTrees):
     random_state : int
         Random seed.
 
+    ``fit(..., weight=w)`` with weights of rows that differ within a query multiplies the gradient and the curvature of
+    each row, as LightGBM does: a row of weight 0 is compared with the others, and its own leaf takes no notice.
+
     ``fit(..., start=ranker)`` adds at most ``n_trees`` trees, fitted to these data, to those of a fitted ranker, of its
     file, or of a LightGBM model, and keeps these; without draws (``subsample`` and ``feature_fraction`` 1) and with
     the same rate and data, the result is that of one longer fit.  With a validation set, no tree is added unless the
@@ -115,10 +120,17 @@ class TreeRanker(OfTrees):
     True
     """
 
-    takes_parts = takes_control = takes_start = True
+    takes_parts = takes_control = takes_start = takes_categories = True
     needs = ("curvature",)
-    _state = holds(trees_=TreesOf(), learned_=Learned(), n_trees_=Number(low=0, whole=True), controls_=Learned())
+    _state = holds(
+        trees_=TreesOf(),
+        learned_=Learned(),
+        n_trees_=Number(low=0, whole=True),
+        controls_=Learned(),
+        categories_=LevelsOf(),
+    )
     _missing = "keep"
+    _row_weight: Floats | None = None  # (rows,) weights within queries
     _factor: Floats | None = None  # (rows,) factors of the scores in the loss; set only by `placet.rank.clicks`
 
     def __init__(
@@ -156,6 +168,12 @@ class TreeRanker(OfTrees):
         self.monotone = monotone
         self.random_state = random_state
 
+    def _training_data(self, X: Any, y: Any, qid: Any, weight: ArrayLike | None) -> Any:
+        own = None if y is None else row_weights(weight, qid, len(y))
+        data = super()._training_data(X, y, qid, weight if own is None else None)
+        self._row_weight = None if own is None else own[data.row]
+        return data
+
     def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
         self._check()
         slopes, settings = Slopes(self.loss, self.loss_params), self._settings(queries)
@@ -169,6 +187,7 @@ class TreeRanker(OfTrees):
         """Grow trees in this process and keep the best number of them on the validation set."""
         slopes.bind(queries.lists())
         slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), settings.learning_rate, self._factor
+        slopes.row_weight = self._row_weight
         before = self._trees_before(queries.n_features)
         if len(before.roots):
             settings = settings._replace(random_state=settings.random_state + len(before.roots))  # draw other rows
@@ -224,7 +243,9 @@ class TreeRanker(OfTrees):
         size = (data.n_rows, data.n_lists) if isinstance(data, Parts) else (len(data.grade), len(data))
         rate = rate_for(*size, self.n_trees) if self.learning_rate is None else self.learning_rate
         sign = directions(self.monotone, data.features, data.n_features)
-        return Settings(rate, **{name: getattr(self, name) for name in names}, sign=sign, own=self._further())
+        return Settings(
+            rate, **{name: getattr(self, name) for name in names}, sign=sign, own=self._further(data.features)
+        )
 
     def _check(self) -> None:
         if self.n_trees < 1 or self.patience < 1:
@@ -238,12 +259,24 @@ class TreeRanker(OfTrees):
             raise ValueError(f"learning_rate {self.learning_rate} must be above 0")
         self._check_shares("subsample", "feature_fraction")
 
-    def _further(self) -> dict[str, Any]:
-        """Return ``backend_params`` as a dict, after checking that it does not set the number of trees."""
+    def _further(self, features: Sequence[Any] | None) -> dict[str, Any]:
+        """Return ``backend_params`` as a dict, after checking that it does not set the number of trees.
+
+        Columns of categories are added to it.
+        """
         for name in self.backend_params or {}:
             if name in NUMBER_OF_TREES:
                 raise ValueError(f"backend_params holds {name}; the number of trees is n_trees ({self.n_trees})")
-        return dict(self.backend_params or {})
+        own = dict(self.backend_params or {})
+        if not self.categories_:
+            return own
+        if self.backend != "lightgbm" or "categorical_feature" in own:
+            raise ValueError(
+                f"columns {', '.join(self.categories_)} hold categories, which backend='lightgbm' takes as they are; "
+                "leave backend and categorical_feature out, or give columns of numbers"
+            )
+        assert features is not None
+        return own | {"categorical_feature": [list(features).index(name) for name in self.categories_]}
 
     def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", settings: Settings) -> None:
         """Grow all trees on a cluster, then keep the best number of them on the validation set."""
@@ -339,6 +372,7 @@ class Slopes:
         self.effects: Effects | None = None  # effects of controls, updated at every call
         self.rate = 1.0
         self.factor: Floats | None = None  # (rows,) by which scores are multiplied, excluding effects
+        self.row_weight: Floats | None = None  # (rows,) by which gradients and curvatures are multiplied
         self.before: Floats | None = None  # (rows,) scores to which those of the trees are added
 
     def bind(self, lists: Lists, row: Ints | None = None) -> None:
@@ -386,6 +420,8 @@ class Slopes:
         g, h = g / self.unit, np.maximum(h / self.unit, FLOOR)
         if self.bound.loss.law in ("order", "partition"):
             h = np.maximum(h, np.abs(g) / FARTHEST)
+        if self.row_weight is not None:
+            g, h = self.row_weight * g, self.row_weight * h
         if self.effects is not None:
             self.effects.step(g, h, self.rate)
         if self.factor is not None:

@@ -7,6 +7,7 @@ import numpy as np
 from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.data.engines.memory import refuse_dense
+from placet.lazy import import_optional
 from placet.rank.feature_tables import to_dense
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.saving.onnx_export import OnnxGraph, add_trees
@@ -48,6 +49,17 @@ class OfTrees(Ranker):
         refuse_dense(queries.X, "explain fewer rows at a time")
         found = [self.trees_.shapley(row) for row in to_dense(queries.X)]
         return np.array(found).reshape(len(found), self.n_features_in_)
+
+    def to_shap(self, X: Any) -> Any:
+        """A ``shap.Explanation`` of the rows, for the plots of the package shap: `shapley`, and the mean score.
+
+        The base value is the sum of the trees' mean leaf values, so base value and Shapley values sum to the score.
+        """
+        package = import_optional("shap", "explanations in shap's format need shap", "pip install shap")
+        values, queries = self.shapley(X), self._rows_to_score(X, None)
+        base = self.trees_.predict(queries.X) - values.sum(axis=1)
+        names = None if self.features_ is None else [str(name) for name in self.features_]
+        return package.Explanation(values, base, to_dense(queries.X), feature_names=names)
 
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
         """Why row i is above row j: the contributions (Shapley values) of the features to s_i - s_j, largest first."""
