@@ -31,7 +31,7 @@ from experiments.common import (
     stacked,
     write,
 )
-from experiments.dissertation.letor import DEPTHS, ndcgs
+from experiments.dissertation.letor import DEPTHS, PLAIN_NETWORK, ndcgs
 from placet.rank import CoordinateAscent, LinearRanker, ListwiseReranker, NeuralRanker, RankBoost
 
 PENALTIES = (0.0, 1e-5, 1e-2, 1e-1, 1.0, 10.0, 1e2, 1e3)
@@ -89,7 +89,9 @@ BASES = {
     "coordinate ascent": ("bregman-qnorm", lambda t, v, seed: CoordinateAscent(5, starts=1).fit(t, valid=v)),
     "RankNet": (
         "bregman-ce",
-        lambda t, v, seed: NeuralRanker("ranknet", hidden=(10,), epochs=50, random_state=seed).fit(t, valid=v),
+        lambda t, v, seed: NeuralRanker("ranknet", hidden=(10,), epochs=50, random_state=seed, **PLAIN_NETWORK).fit(
+            t, valid=v
+        ),
     ),
     "ListNet": ("cosine", lambda t, v, seed: LinearRanker("listnet", l2=1e-2).fit(t, valid=v)),
 }

@@ -26,6 +26,7 @@ from experiments.common import (
     set_names,
     write,
 )
+from experiments.dissertation.letor import PLAIN_NETWORK
 from placet.metrics import ndcg
 from placet.rank.search.candidate_search import build_ranker
 from placet.rank.search.candidates import SECOND_STAGE
@@ -33,7 +34,7 @@ from placet.rank.search.candidates import SECOND_STAGE
 BASES = {
     "linear": ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
     "trees": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15, "n_trees": 200}),
-    "network": ("neural", {"loss": "pmop-fd", "hidden": (32,), "epochs": 30}),
+    "network": ("neural", {"loss": "pmop-fd", "hidden": (32,), "epochs": 30, **PLAIN_NETWORK}),
 }
 WAYS = {
     "rows": lambda base: base,

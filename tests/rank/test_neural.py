@@ -17,11 +17,12 @@ pytestmark = pytest.mark.jit
 
 from placet.rank import LinearRanker, NeuralRanker, load, torch_loss  # noqa: E402
 from placet.rank.torch import network as net  # noqa: E402
+from placet.rank.torch.feature_bins import Bins  # noqa: E402
 from placet.rank.torch.neural import Criterion  # noqa: E402
 
 torch.set_num_threads(1)
 DATA = placet.simulate.queries(60, (1, 9), 4, noise=0.3, random_state=1)
-QUICK = {"hidden": (16,), "learning_rate": 1e-2, "epochs": 12, "batch": 8}
+QUICK = {"hidden": (16,), "learning_rate": 1e-2, "epochs": 12, "batch": 8, "bins": None, "members": 1, "dropout": 0.0}
 RAGGED = Lists([2, 0, 1, 1, 0, 0, 3], [0, 3, 4, 7], [1.0, 2.0, 0.5])
 
 
@@ -112,6 +113,46 @@ def test_a_network_finds_what_a_line_cannot():
     assert LinearRanker("pl-partition").fit(data[:60]).score(data[60:]) < 0.9
 
 
+def test_the_bins_of_a_feature_are_its_piecewise_linear_curve():
+    """Against np.interp: between quantiles a bin rises from 0 to 1, and the normal score follows all of them."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.normal(size=400), np.exp(4 * rng.normal(size=400)), rng.integers(0, 3, 400), np.ones(400)])
+    bins = Bins.of(X, 8)
+    new = np.vstack([X, X.min(0) - 1.0, X.max(0) + 1.0])
+    found = bins.columns(new) * bins.scale + bins.mean
+    assert np.bincount(bins.feature).tolist() == [8, 8, 2, 1]
+    for k in range(4):
+        edges = np.unique(np.quantile(X[:, k], np.linspace(0, 1, 9)))
+        own = found[:, 4:][:, bins.feature == k]
+        for j in range(len(edges) - 1):
+            expected = np.interp(new[:, k], edges[j : j + 2], [0.0, 1.0])
+            np.testing.assert_allclose(own[:, j], expected, atol=1e-5)
+        rank = found[:, k] - found[:, k].min()
+        np.testing.assert_allclose(rank, own @ bins.step[bins.feature == k], atol=1e-5)
+    assert np.corrcoef(found[:400, 0], X[:, 0])[0, 1] > 0.97
+    plain = bins.columns(X)
+    np.testing.assert_allclose(plain[:, :3].std(axis=0), 1.0, atol=1e-4)
+
+
+def test_members_are_networks_of_their_own_and_the_score_their_mean():
+    """The score with two members is the mean of the scores of the halves of the hidden layer."""
+    ranker = NeuralRanker("pl-partition", **QUICK | {"members": 2}).fit(DATA)
+    assert ranker.sizes_.tolist() == [4, 32, 1]
+    (W, b), (V, c) = net.layers(ranker.weights_, [4, 32, 1])
+    H = np.maximum(ranker._columns(np.asarray(DATA.X)) @ W + b, 0.0)
+    halves = [2 * H[:, half] @ V[0, half] + c[0] for half in (slice(0, 16), slice(16, 32))]
+    np.testing.assert_allclose(ranker.predict(DATA), np.mean(halves, axis=0), atol=1e-5)
+    assert all(np.nanmean(placet.metrics.ndcg(s, DATA.grade, DATA.offsets, 5)) > 0.85 for s in halves)
+    assert np.corrcoef(*halves)[0, 1] < 0.9999
+
+
+def test_dropout_draws_other_units_with_another_seed():
+    a, b, c = (NeuralRanker(**QUICK | {"dropout": 0.5}, random_state=k).fit(DATA).weights_ for k in (0, 0, 1))
+    assert a.tobytes() == b.tobytes() != c.tobytes()
+    plain = NeuralRanker(**QUICK).fit(DATA)
+    assert not np.array_equal(a, plain.weights_)
+
+
 def test_sparse_and_dense_rows_agree():
     data = placet.simulate.queries(40, 6, 8, density=0.3, random_state=2)
     dense = Queries(data.X.toarray(), data.grade, data.offsets)
@@ -183,7 +224,11 @@ def test_an_interrupt_keeps_the_epochs_so_far():
 
     stopped = NeuralRanker(**QUICK).fit(DATA, progress=stop)
     assert stopped.fit_summary_["interrupted"]
-    np.testing.assert_array_equal(stopped.weights_, NeuralRanker(**QUICK | {"epochs": 4}).fit(DATA).weights_)
+    again = NeuralRanker(**QUICK).fit(DATA[:50], valid=DATA[50:], progress=stop)
+    short = NeuralRanker(**QUICK | {"epochs": 4}).fit(DATA[:50], valid=DATA[50:])
+    np.testing.assert_array_equal(again.weights_, short.weights_)
+    assert stopped.fit_summary_["epochs"] == 4
+    assert stopped.score(DATA) > 0.8
 
 
 def test_saved_loaded_and_cloned(tmp_path):
@@ -205,6 +250,9 @@ def test_a_divergent_training_says_so():
     [
         ({"loss": "plackett"}, "loss 'plackett' is unknown; choose from"),
         ({"batch": 0}, "batch must be above 0"),
+        ({"bins": 0}, "bins must be above 0"),
+        ({"members": 0}, "members must be above 0"),
+        ({"dropout": 1.0}, "dropout 1.0 must be a share"),
         ({"learning_rate": -1.0}, "learning_rate must be above 0"),
         ({"loss_params": {"alpha": 1}}, "no parameter 'alpha'"),
     ],

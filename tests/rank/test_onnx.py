@@ -14,12 +14,13 @@ runtime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 pytestmark = pytest.mark.jit
 DATA = placet.simulate.queries(60, 10, 4, noise=0.4, random_state=1)
-NETWORK = {"learning_rate": 1e-2, "epochs": 3}
+NETWORK = {"learning_rate": 1e-2, "epochs": 3, "members": 2}
 CASES = {
     "linear": LinearRanker("ranknet"),
     "products": LinearRanker("pmop-fd", second_order=0.05),
     "trees": TreeRanker("pmop-fd", n_trees=30, leaves=9, min_rows=3),
     "network": NeuralRanker("pmop-fd", hidden=(8, 6), **NETWORK),
+    "network without bins": NeuralRanker("pmop-fd", hidden=(8,), bins=None, **NETWORK),
     "linear network": NeuralRanker("pmop-fd", hidden=(), **NETWORK),
 }
 

@@ -118,6 +118,25 @@ def forward(network: Sequence[Layer], rows: Any) -> Any:
     return pytorch().nn.functional.linear(hidden_outputs(inner, rows), *last)
 
 
+def member_scores(network: Sequence[Layer], rows: Any, n_members: int, dropout: float, draws: Any) -> Any:
+    """Scores (rows, members): each of the parts of the last hidden layer by itself; `forward` is their sum.
+
+    ``dropout``: the fraction of hidden units that are set to 0, drawn by the generator ``draws``; others are raised
+    so that their mean stays.
+    """
+    torch = pytorch()
+    *inner, (W, b) = network
+    if not inner:
+        return first_layer(rows, (W, b))
+    out = first_layer(rows, inner[0]).relu_()
+    for layer in [*inner[1:], None]:
+        if dropout:
+            out = out * ((torch.rand(out.shape, generator=draws) >= dropout) / (1.0 - dropout))
+        if layer is not None:
+            out = torch.nn.functional.linear(out, *layer).relu_()
+    return (out * W).reshape(len(out), n_members, -1).sum(2) + b
+
+
 def as_input(X: Any) -> Any:
     """Rows as PyTorch input: a dense tensor, or (columns, starts, values) of a CSR matrix."""
     torch = pytorch()

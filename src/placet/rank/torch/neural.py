@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data import Lists, Queries
+from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, numbers, rows_of
 from placet.losses import Bound, needs
 from placet.rank.controls import effects_of
-from placet.rank.feature_tables import moments
+from placet.rank.feature_tables import moments, to_dense
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, Learned, holds
 from placet.rank.saving.onnx_export import OnnxGraph, add_network
+from placet.rank.torch.feature_bins import Bins
 from placet.rank.torch.network import (
     Layer,
     Weights,
     as_input,
     check_network,
     first_weights,
-    forward,
     layers,
+    member_scores,
     network_scores,
     pytorch,
     widths,
@@ -38,9 +39,11 @@ LARGEST = 1e18  # limit on gradients in single precision, which Adam squares
 class NeuralRanker(Ranker):
     """A fully connected ReLU network, fitted to any loss by Adam; lists stay ragged, without padding.
 
-    Minimizes, over batches of queries,  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |W|^2.  Results are
-    bit-for-bit reproducible for the same ``random_state`` and number of PyTorch threads.  Training needs PyTorch
-    (``pip install 'placet[neural]'``); a fitted ranker does not.
+    Minimizes, over batches of queries,  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |W|^2; without a validation
+    set the rate falls to 0 along half a cosine.  Each of ``members`` parts of the last hidden layer has a score and a
+    loss of its own, and the score of the network is their mean.  Results are bit-for-bit reproducible for the same
+    ``random_state`` and number of PyTorch threads.  Training needs PyTorch (``pip install 'placet[neural]'``); a fitted
+    ranker does not.
 
     ``fit(..., start=ranker)`` trains the network of a fitted ranker, or of its file, for ``epochs`` further epochs; its
     widths must be ``hidden``, and its standardization stays.
@@ -53,19 +56,27 @@ class NeuralRanker(Ranker):
     loss : str
         A name in ``LOSSES``.
     hidden : int or sequence of int
-        Widths of the hidden layers; () is a linear network.
+        Widths of the hidden layers, the last one that of each member; () is a linear network.
+    bins : int, optional
+        Replace each dense feature by columns that rise from 0 to 1 between this many quantiles: curves, steps and
+        heavy tails are then learned as readily as lines.  None: the features themselves.
+    members : int
+        Number of parts of the last hidden layer that are trained to rank by themselves.
+    dropout : float
+        Fraction of hidden units set to 0 at random in each step of training.
     learning_rate : float
-        Learning rate of Adam.
+        Learning rate of Adam (without a validation set, the first one).
     l2 : float
         Penalty on the weights.
-    batch : int
-        Queries per batch.
+    batch : int, optional
+        Queries per batch; by default 32, or fewer if an epoch would have less than 20 batches.
     epochs : int
         Maximum number of passes over the queries.
     patience : int
         With a validation set, stop after this many epochs without a better ``metric``; the best epoch is kept.
     standardize : bool
         Scale dense features to mean 0 and deviation 1, sparse ones to deviation 1 only, so that zeros stay zeros.
+        Columns of ``bins`` are always scaled.
     metric : str
         Validation metric.
     loss_params : mapping, optional
@@ -83,8 +94,12 @@ class NeuralRanker(Ranker):
     _state = holds(
         weights_=Array("weights", dtype="float32"),
         sizes_=Array("layers", dtype="int64", low=0),
-        mean_=Array("features"),
-        scale_=Array("features", above=0),
+        mean_=Array("columns"),
+        scale_=Array("columns", above=0),
+        bin_feature_=Array("bins", dtype="int64", low=0),
+        bin_low_=Array("bins"),
+        bin_width_=Array("bins", above=0),
+        bin_step_=Array("bins"),
         learned_=Learned(),
         controls_=Learned(),
     )
@@ -92,13 +107,16 @@ class NeuralRanker(Ranker):
 
     def __init__(
         self,
-        loss: str = "pmop-fd",
+        loss: str = "pl-partition",
         hidden: int | Sequence[int] = (256,),
         *,
+        bins: int | None = 16,
+        members: int = 2,
+        dropout: float = 0.3,
         learning_rate: float = 1e-3,
         l2: float = 0.0,
-        batch: int = 32,
-        epochs: int = 100,
+        batch: int | None = None,
+        epochs: int = 20,
         patience: int = 10,
         standardize: bool = True,
         metric: str = "ndcg@10",
@@ -107,6 +125,9 @@ class NeuralRanker(Ranker):
     ) -> None:
         self.loss = loss
         self.hidden = hidden
+        self.bins = bins
+        self.members = members
+        self.dropout = dropout
         self.learning_rate = learning_rate
         self.l2 = l2
         self.batch = batch
@@ -118,26 +139,25 @@ class NeuralRanker(Ranker):
         self.random_state = random_state
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
-        check_positive(learning_rate=self.learning_rate, batch=self.batch, epochs=self.epochs, patience=self.patience)
+        self._check()
         rng = np.random.default_rng(self.random_state)
         criterion = Criterion(self.loss, self.loss_params, rng)
-        self.sizes_ = np.array([queries.n_features, *widths(self.hidden), 1])
-        self.mean_, self.scale_ = np.zeros(queries.n_features), np.ones(queries.n_features)
-        if self._start is not None:
-            self.mean_, self.scale_ = self._start.mean_, self._start.scale_
-        elif self.standardize:
-            mean, self.scale_ = moments(queries.X)
-            self.mean_ = mean if isinstance(queries.X, np.ndarray) else self.mean_
-        X = self._standardize(queries.X)
+        self._set_columns_of(queries.X)
+        *outer, last = [len(self.mean_), *widths(self.hidden)]
+        self.sizes_ = np.array([*outer, last * (self.members if outer else 1), 1])
+        batch = min(32, max(1, -(-len(queries) // 20))) if self.batch is None else self.batch
+        # one matrix of all columns would not fit where there are many bins
+        X = queries.X if len(self.bin_low_) else self._columns(queries.X)
         weights = first_weights(self.sizes_.tolist(), rng)
         fits_constant = not criterion.loss.shift_invariant
         if fits_constant:
             weights[-1 - self.sizes_[-2] :] = 0.0  # the shift matters: start from scores of 0
         else:
             weights[-1] = 0.0  # the loss is shift-invariant; Adam would follow rounding errors
-        effects = effects_of(self._control)
+        effects, draws = effects_of(self._control), pytorch().Generator().manual_seed(self.random_state)
         if self._start is not None:
             weights = weights_to_continue(self._start, self.sizes_)
+            layers(weights, self.sizes_.tolist())[-1][0][...] *= self._n_members()
             criterion.continue_from(self._start.learned_)
             if effects is not None:
                 effects.begin_at(self._start.controls_)
@@ -147,14 +167,16 @@ class NeuralRanker(Ranker):
             *inner, (W, b) = network
             network = network if fits_constant else [*inner, (W, b.detach())]
             rows, offsets = rows_of(queries.offsets, chosen)
-            s = forward(network, as_input(X[rows])).squeeze(1)
+            part = self._columns(X[rows]) if len(self.bin_low_) else X[rows]
+            each = member_scores(network, as_input(part), self._n_members(), self.dropout, draws)
             if effects is not None:
-                s = s + as_input(effects.Z[rows]) @ pytorch().stack(list(gamma.values()))
-            return criterion(s, Lists(queries.grade[rows], offsets, queries.weight[chosen]))
+                each = each + (as_input(effects.Z[rows]) @ pytorch().stack(list(gamma.values())))[:, None]
+            lists = Lists(queries.grade[rows], offsets, queries.weight[chosen])
+            return sum(criterion(s, lists) for s in each.unbind(1)) / each.shape[1]
 
         def epoch() -> Iterator[NDArray[np.int64]]:
             shuffled = rng.permutation(np.flatnonzero(queries.weight > 0))
-            return (np.sort(shuffled[a : a + self.batch]) for a in range(0, len(shuffled), self.batch))
+            return (np.sort(shuffled[a : a + batch]) for a in range(0, len(shuffled), batch))
 
         def scores(weights: Weights) -> Floats:
             self.weights_ = weights
@@ -165,19 +187,55 @@ class NeuralRanker(Ranker):
             weights, self.sizes_.tolist(), criterion, objective, epoch,
             learning_rate=self.learning_rate, l2=self.l2, epochs=self.epochs, patience=self.patience,
             judge=self._judge(valid, scores), tell=lambda step, value: self._report_progress(step, self.epochs, value),
-            also_learn=gamma, first_counts=self._start is not None, values=self._noted,
+            also_learn=gamma, first_counts=self._start is not None, values=self._noted, falls=valid is None,
         )  # fmt: skip
         refuse_diverged(training)
         self.weights_, self.fit_summary_ = training.weights, training.summary()
+        layers(self.weights_, self.sizes_.tolist())[-1][0][...] /= self._n_members()  # the mean of members, not the sum
         self.learned_ = {name: value for name, value in training.learned.items() if name in criterion.learned}
         found = () if effects is None else zip(effects.names, [training.learned[k] for k in gamma] / effects.unit)
         self.controls_ = {name: float(value) for name, value in found}
 
-    def _check_state(self) -> None:
-        check_network(self.weights_, self.sizes_, self.n_features_in_, 1)
+    def _check(self) -> None:
+        given = {"learning_rate": self.learning_rate, "epochs": self.epochs, "patience": self.patience}
+        check_positive(**given, members=self.members, **({} if self.batch is None else {"batch": self.batch}))
+        if self.bins is not None:
+            check_positive(bins=self.bins)
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout {self.dropout} must be a share, at least 0 and below 1")
 
-    def _standardize(self, X: Any) -> Any:
+    def _n_members(self) -> int:
+        return self.members if len(self.sizes_) > 2 else 1
+
+    def _set_columns_of(self, X: Any) -> None:
+        """The columns of the network: standardized features, or bins of them."""
+        n = X.shape[1]
+        self.mean_, self.scale_ = np.zeros(n), np.ones(n)
+        self.bin_feature_, self.bin_low_, self.bin_width_, self.bin_step_ = np.zeros(0, np.int64), *np.zeros((3, 0))
+        if self._start is not None:
+            for name in ("bin_feature_", "bin_low_", "bin_width_", "bin_step_", "mean_", "scale_"):
+                setattr(self, name, getattr(self._start, name))
+        elif self.bins is not None and isinstance(X, np.ndarray):
+            found = Bins.of(X, self.bins)
+            self.bin_feature_, self.bin_low_, self.bin_width_, self.bin_step_, self.mean_, self.scale_ = found
+        elif self.standardize:
+            mean, self.scale_ = moments(X)
+            self.mean_ = mean if isinstance(X, np.ndarray) else self.mean_
+
+    def _bins(self) -> Bins:
+        return Bins(self.bin_feature_, self.bin_low_, self.bin_width_, self.bin_step_, self.mean_, self.scale_)
+
+    def _check_state(self) -> None:
+        check_network(self.weights_, self.sizes_, len(self.mean_), 1)
+        n, of_bins = self.n_features_in_, self.bin_feature_
+        every = not len(of_bins) or np.array_equal(np.unique(of_bins), np.arange(n))
+        if len(self.mean_) != n + len(of_bins) or not every or (np.diff(of_bins) < 0).any():
+            raise DataError(f"{len(self.mean_)} columns of the network are not those of {self.n_features_in_} features")
+
+    def _columns(self, X: Any) -> Any:
         """Rows as input to the network, float32."""
+        if len(self.bin_low_):
+            return self._bins().columns(to_dense(X))
         if isinstance(X, np.ndarray):
             return ((X - self.mean_) / self.scale_).astype(np.float32)
         out = X.astype(np.float32)
@@ -185,14 +243,21 @@ class NeuralRanker(Ranker):
         return out
 
     def _add_onnx(self, graph: OnnxGraph) -> str:
-        return add_network(
-            graph, graph.standardize(self.mean_, self.scale_), layers(self.weights_, self.sizes_.tolist())
-        )
+        rows = "X"
+        if len(self.bin_low_):
+            rows = graph.add("Gather", ["X", graph.constant(self.bin_feature_)], axis=1)
+            rows = graph.add("Sub", [rows, graph.constant(self.bin_low_)])
+            rows = graph.add("Div", [rows, graph.constant(self.bin_width_)])
+            rows = graph.add("Clip", [rows, graph.constant(np.array(0.0)), graph.constant(np.array(1.0))])
+            rows = graph.add("Concat", [graph.add("MatMul", [rows, graph.constant(self._bins().sums())]), rows], axis=1)
+        network = layers(self.weights_, self.sizes_.tolist())
+        return add_network(graph, graph.standardize(self.mean_, self.scale_, rows), network)
 
     def _scores(self, queries: Queries) -> Floats:
         network, X = layers(self.weights_, self.sizes_.tolist()), queries.X
-        blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
-        found = [network_scores(network, self._standardize(block))[:, 0] for block in blocks]
+        size = max(1, ROWS_AT_ONCE // 16) if len(self.bin_low_) else ROWS_AT_ONCE
+        blocks = (X[a : a + size] for a in range(0, X.shape[0], size))
+        found = [network_scores(network, self._columns(block))[:, 0] for block in blocks]
         return np.concatenate([np.zeros(0), *found], dtype=np.float64)
 
 
@@ -359,6 +424,7 @@ def descend(
     sparse: bool = False,
     also_learn: Mapping[str, Any] = MappingProxyType({}),
     first_counts: bool = False,
+    falls: bool = False,
     values: Callable[[float], Mapping[str, float]] | None = None,
 ) -> Training:
     """Minimize ``objective(network, batch)`` over the batches of ``epoch()`` by Adam; ``weights`` change in place.
@@ -367,7 +433,7 @@ def descend(
     interrupt (Ctrl-C) after the first epoch or a non-finite value also stops it.  ``sparse``: update only the rows of
     the first and last W that a batch uses (moments of other rows do not decay).  ``also_learn``: additional scalar
     tensors, whose values are in ``learned``.  ``first_counts``: the initial weights may be the best.
-    ``values``: as in `Best`, for the history.
+    ``values``: as in `Best`, for the history.  ``falls``: the rate falls to 0 along half a cosine over ``epochs``.
     """
     torch = pytorch()
     also = {**criterion.learned, **also_learn}
@@ -386,6 +452,8 @@ def descend(
         best.consider((weights, numbers_of(also)))
     with best:
         while best.steps < epochs and not best.stale and not training.diverged:
+            if falls:
+                set_rate(optimizers, learning_rate * 0.5 * (1.0 + np.cos(np.pi * best.steps / epochs)))
             for batch in epoch():
                 value = objective(network, batch)
                 if not np.isfinite(value.item()):
@@ -412,6 +480,13 @@ def _adams(network: list[tuple[Any, ...]], learned: list[Any], rate: float, l2: 
     groups: list[dict[str, Any]] = [{"params": dense, "weight_decay": l2}, {"params": rest}]
     adam = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
     return [adam, torch.optim.SparseAdam(tables, lr=rate)] if sparse else [adam]
+
+
+def set_rate(optimizers: Iterable[Any], rate: float) -> None:
+    """Set the learning rate of all parameters."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = rate
 
 
 def check_positive(**numbers: float) -> None:
