@@ -70,6 +70,25 @@ TRIALS = {
         "num_parallel_tree": (3, {}), "sampling_method": ("gradient_based", {"subsample": 0.4}),
         "monotone_constraints": ("(1,0,0,0)", {}), "interaction_constraints": ("[[0],[1],[2,3]]", {}),
     },
+    "catboost": {
+        "learning_rate": (0.5, {}), "eta": (0.5, {}), "depth": (2, {}), "max_depth": (2, {}), "l2_leaf_reg": (50, {}),
+        "reg_lambda": (50, {}), "rsm": (0.3, {}), "colsample_bylevel": (0.3, {}), "subsample": (0.4, {}),
+        "bootstrap_type": ("Bayesian", {}), "bagging_temperature": (5.0, {"bootstrap_type": "Bayesian"}),
+        "mvs_reg": (5.0, {"bootstrap_type": "MVS", "subsample": 0.4}), "random_strength": (5.0, {}),
+        "random_seed": (9, {}), "random_state": (9, {}), "score_function": ("Cosine", {}),
+        "grow_policy": ("Depthwise", {}), "max_leaves": (3, {"grow_policy": "Lossguide"}),
+        "num_leaves": (3, {"grow_policy": "Lossguide"}), "min_data_in_leaf": (60, {"grow_policy": "Depthwise"}),
+        "min_child_samples": (60, {"grow_policy": "Depthwise"}), "monotone_constraints": ([1, 0, 0, 0], {}),
+        "border_count": (3, {}), "max_bin": (3, {}), "feature_border_type": ("Uniform", {"border_count": 4}),
+        "per_float_feature_quantization": (["1:border_count=2"], {}), "nan_mode": ("Max", {}),
+        "leaf_estimation_method": ("Gradient", {}), "leaf_estimation_iterations": (5, {}),
+        "feature_weights": ([0.01, 1, 1, 1], {}), "first_feature_use_penalties": ([50, 0, 0, 0], {}),
+        "penalties_coefficient": (50.0, {"first_feature_use_penalties": [1, 1, 1, 1]}),
+        "per_object_feature_penalties": ([9, 0, 0, 0], {}), "boosting_type": ("Ordered", {}),
+        "ignored_features": ([0], {}), "langevin": (True, {}), "random_score_type": ("Gumbel", {"random_strength": 5.0}),
+        "fold_len_multiplier": (1.5, {"boosting_type": "Ordered"}), "fold_permutation_block": (3, {"boosting_type": "Ordered"}),
+        "has_time": (True, {"boosting_type": "Ordered"}),
+    },
 }  # fmt: skip
 """Parameter -> (a value with an effect, what must be given along with it)."""
 
@@ -90,6 +109,7 @@ def test_every_parameter_of_lightgbm_has_a_place():
 
 @pytest.mark.parametrize(("backend", "name"), [(backend, name) for backend, found in TRIALS.items() for name in found])
 def test_parameters_have_an_effect(backend, name):
+    pytest.importorskip(backend)
     value, along = TRIALS[backend][name]
     assert not np.array_equal(scores(along, backend), scores({**along, name: value}, backend))
 
@@ -105,6 +125,17 @@ def test_every_parameter_of_xgboost_has_a_place():
     elsewhere = "booster num_class n_estimators specified_updater".split()  # refused by other tests
     left = known - {*TRIALS["xgboost"], *speed, *elsewhere, *REFUSED["xgboost"]}
     assert not left
+
+
+def test_every_parameter_of_catboost_has_a_place():
+    """Those of its ranker and its classifier: an effect, speed only, or refused."""
+    catboost = pytest.importorskip("catboost")
+    kinds = catboost.CatBoostRanker, catboost.CatBoostClassifier
+    known = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters} - {"self"}
+    speed = """thread_count task_type devices device_config data_partition gpu_ram_part pinned_memory_size used_ram_limit
+    gpu_cat_features_storage logging_level allow_writing_files dev_efb_max_buckets dev_score_calc_obj_block_size
+    sparse_features_conflict_fraction""".split()
+    assert not known - {*TRIALS["catboost"], *speed, *NUMBER_OF_TREES, *REFUSED["catboost"]}
 
 
 def leaves_of(config):

@@ -14,7 +14,9 @@ REGRESSION = "it belongs to objectives for regression"
 TRUNCATION = "give loss='lambdarank' with loss_params={'k': ...}"
 NORM = "give loss='lambdarank' with loss_params={'norm': True}"
 GAIN = "give loss_params={'gain': ...}: a name or a function of the grade"
-CATEGORIES = "backend='xgboost' takes numbers; backend='lightgbm' has categorical_feature"
+CATEGORIES = "this backend takes numbers; backend='lightgbm' takes columns of categories of a data frame"
+TEXTS = "features are numbers; make them of texts and embeddings first"
+ONE_TREE = "every tree is a model of its own to CatBoost"
 POSITIONS = "give control= to fit, or use placet.rank.clicks, for effects of positions"
 
 
@@ -71,6 +73,18 @@ REFUSED: dict[str, dict[str, str]] = {
         **_all(METRIC, "eval_metric custom_metric metric_period"),
         **_all(STOPPING, "od_type od_wait od_pval early_stopping_rounds use_best_model best_model_min_trees"),
         **_all(FILES, "train_dir save_snapshot snapshot_file snapshot_interval name callback roc_file verbose silent"),
+        **_all(FILES, "metadata input_borders output_borders allow_const_label"),
+        **_all("give valid= to fit: all rows given are learned from", "eval_fraction"),
+        **_all(
+            CATEGORIES, "cat_features one_hot_max_size max_ctr_complexity simple_ctr combinations_ctr per_feature_ctr"
+        ),
+        **_all(CATEGORIES, "counter_calc_method ctr_target_border_count ctr_leaf_count_limit store_all_simple_ctr"),
+        **_all(CATEGORIES, "final_ctr_computation_mode ctr_description ctr_history_unit model_size_reg"),
+        **_all(TEXTS, "text_features tokenizers dictionaries feature_calcers text_processing embedding_features"),
+        **_all(ONE_TREE, "model_shrink_rate model_shrink_mode posterior_sampling approx_on_full_history"),
+        **_all(ONE_TREE, "diffusion_temperature leaf_estimation_backtracking"),
+        **_all("rows are drawn once for every tree: give subsample=", "sampling_unit sampling_frequency"),
+        **_all("it belongs to GPUs, on which Placet does not run", "fixed_binary_splits"),
     },
 }
 """Backend -> parameter, under its main name -> what to give instead."""

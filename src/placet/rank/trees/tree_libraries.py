@@ -208,7 +208,8 @@ class CatBoost:
 
     def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
         self.catboost = package("catboost")
-        refuse_ignored(settings.own, "catboost")
+        self.own = {CATBOOST_NAMES.get(name, name): value for name, value in settings.own.items()}
+        refuse_ignored(self.own, "catboost")
         self.table, self.n_features = dense(queries.X, "catboost"), queries.n_features
         self.settings, self.sign, self.threads = settings, settings.sign, n_threads(queries)
         self.grown: list[list[Tree]] = []  # one per round: a tree, or none if the drawn features have no split
@@ -219,7 +220,8 @@ class CatBoost:
         self.pool = None
         if len(self.table) > 1 and self._varies():
             self.pool = self.catboost.Pool(self.table.astype(np.float32), label=self.label)
-            self.pool.quantize(border_count=int(settings.own.get("border_count", 254)), task_type="CPU")
+            borders = {name: value for name, value in self.own.items() if name in OF_BORDERS}
+            self.pool.quantize(**{"border_count": 254, **borders}, task_type="CPU")
 
     def _varies(self) -> bool:
         rows = self.table.astype(np.float32)
@@ -250,6 +252,8 @@ class CatBoost:
     def _params(self) -> dict[str, Any]:
         own = self.settings
         drawn = {"bootstrap_type": "Bernoulli", "subsample": own.subsample} if own.subsample < 1 else {}
+        if self.own.get("bootstrap_type") in ("Bayesian", "No"):  # which draw no rows
+            drawn = {}
         limits = {"monotone_constraints": own.sign.tolist()} if own.sign.any() else {}
         return {
             "loss_function": "RMSE",
@@ -272,7 +276,7 @@ class CatBoost:
             "thread_count": self.threads,
             **drawn,
             **limits,
-            **{name: value for name, value in own.own.items() if name != "border_count"},
+            **{name: value for name, value in self.own.items() if name not in OF_BORDERS},
         }
 
     def valid_scores(self) -> Floats:
@@ -281,6 +285,22 @@ class CatBoost:
     def trees(self, n_trees: int) -> Callable[[], Forest]:
         found = [tree for drawn in self.grown[:n_trees] for tree in drawn]
         return lambda: forest_of(found, self.n_features).with_row_counts(self.table)
+
+
+CATBOOST_NAMES = {
+    "eta": "learning_rate",
+    "max_depth": "depth",
+    "reg_lambda": "l2_leaf_reg",
+    "colsample_bylevel": "rsm",
+    "random_state": "random_seed",
+    "max_bin": "border_count",
+    "num_leaves": "max_leaves",
+    "min_child_samples": "min_data_in_leaf",
+}
+"""CatBoost's second names of parameters, and the names used here."""
+
+OF_BORDERS = ("border_count", "feature_border_type", "per_float_feature_quantization", "nan_mode")
+"""Parameters of CatBoost that act when the rows are cut into bins, before the first tree."""
 
 
 def n_threads(queries: Queries) -> int:
