@@ -61,11 +61,10 @@ def test_three_kinds_with_a_page_and_json(files, placet_command):
         (["a={}/human.csv", "b={}/judge.csv", "--by", "x"], "--by does not go with several sources"),
         (["a={}/human.csv", "b={}/judge.csv", "-p", "drift=1"], "unknown to 'sources'"),
         (["{}/human.csv", "{}/table.csv"], "as sources of one fit: placet aggregate human="),
-        (["{}/both.csv", "--source", "judge", "--parts"], "leave --parts or --dask out"),
-        (["{}/table.csv", "--tasks", "--parts"], "--tasks cuts files up"),
+        (["{}/human.csv", "--source", "judge", "--parts"], "column 'judge' is not there"),
         (["{}/table.csv", "--tasks", "--target", "music"], "target 'music' is not a source; choose from maths, law"),
         (["a={}/human.csv", "b={}/judge.csv", "--pair", "id"], "name it by --target"),
-        (["a={}/human.csv", "b={}/judge.csv", "--pair", "id", "--target", "a", "--parts"], "--pair id cuts files up"),
+        (["a={}/human.csv", "b={}/judge.csv", "--pair", "id", "--target", "a", "--parts"], "--pair id matches single votes"),
         (["{}/human.csv", "--tasks"], "--tasks needs a score table"),
         (["{}/both.csv", "--tasks", "--source", "judge"], "give only one"),
     ],
@@ -95,6 +94,34 @@ def test_controls_are_those_of_votes(files, placet_command):
     assert "control judge: length: " in parts
     _, wrong = placet_command("aggregate", *named, "--target", "human", "--control", "size", code=2)
     assert "column 'size' is not there" in wrong
+
+
+def test_parts_give_the_same_answer(files, placet_command):
+    """A column of sources, tasks of a table, and a table beside votes, each in memory and in parts."""
+    human, table = f"human={files / 'human.csv'}", f"bench={files / 'table.csv'}"
+    for words in (
+        [str(files / "both.csv"), "--source", "judge", "--target", "human"],
+        [str(files / "table.csv"), "--tasks", "--target", "maths"],
+        [human, table, "--target", "human"],
+        [human, table, "--tasks", "--target", "human", "--order-effect"],
+    ):
+        whole, parts = (
+            json.loads(placet_command("aggregate", *words, "--json", *more)[0]) for more in ([], ["--parts"])
+        )
+        assert [row["source"] for row in parts["sources"]] == [row["source"] for row in whole["sources"]]
+        score = {row["item"]: row["score"] for row in parts["ranking"]}
+        assert score == pytest.approx({row["item"]: row["score"] for row in whole["ranking"]}, abs=1e-6)
+
+
+def test_ballots_of_a_column_of_sources_in_parts(tmp_path, placet_command):
+    rows = [f"{who}{k},{item},{place},{who}" for who, order in (("p", "abc"), ("q", "acd")) for k in range(6)
+            for place, item in enumerate(order if k else order[::-1], 1)]  # fmt: skip
+    (tmp_path / "lists.csv").write_text("\n".join(["ballot,item,rank,who", *rows]) + "\n")
+    words = ["aggregate", str(tmp_path / "lists.csv"), "--source", "who", "--target", "p", "--json"]
+    whole, parts = (json.loads(placet_command(*words, *more)[0]) for more in ([], ["--parts"]))
+    assert "only q has d" in parts["notes"]
+    score = {row["item"]: row["score"] for row in parts["ranking"]}
+    assert score == pytest.approx({row["item"]: row["score"] for row in whole["ranking"]}, abs=1e-6)
 
 
 def test_tasks_of_a_table_are_sources(files, placet_command):

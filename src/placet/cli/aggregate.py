@@ -333,11 +333,10 @@ def _opened(
     the column of sources, the target, whether tasks are sources, and the column of ids that pairs votes.
     """
     named, source, target, tasks, pair = joined
-    if in_parts and (source or tasks or pair):
-        given = f"--source {source}" if source else "--tasks" if tasks else f"--pair {pair}"
-        raise ValueError(f"{given} cuts files up and needs them in memory; leave --parts or --dask out")
-    if in_parts and named:
-        with sources_in_parts(named, target, format, options, dask) as parts:
+    if in_parts and pair:
+        raise ValueError(f"--pair {pair} matches single votes and needs them in memory; leave --parts or --dask out")
+    if in_parts and (named or source or tasks):
+        with sources_in_parts(files, named, source, target, format, options, dask, tasks) as parts:
             yield parts, None
         return
     if named or source or tasks:
@@ -346,7 +345,7 @@ def _opened(
         yield data, None
         return
     if in_parts:
-        with open_parts([files], format, options, dask, method or "consensus") as (found,):
+        with open_parts([files], format, [options], dask, method or "consensus") as (found,):
             yield found, None
         return
     with progress_bar("reading"):

@@ -1,7 +1,7 @@
 """Several sources of evidence about the same items: votes of people, votes of a judge, ballots, score tables."""
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from placet.data.arrays import Ints, Names, distinct, set_columns
 from placet.data.comparisons import Comparisons
 from placet.data.errors import DataError, as_choices
-from placet.data.parts import Parts
+from placet.data.parts import DerivedPiece, Parts
 from placet.data.rankings import Rankings
 from placet.data.scores import Scores
 
@@ -71,6 +71,24 @@ class Sources(Mapping[Hashable, Any]):
             for task, own in _tasks(part).items() if isinstance(part, Scores) else ():
                 found[f"{name} {task}" if task in found else task] = own
         return cls(found, target)
+
+    @classmethod
+    def of_agents(cls, data: "Comparisons | Rankings | Parts", target: Hashable = None) -> "Sources":
+        """What each agent says as a source of its own, with the items that it compared; in memory or in parts.
+
+        Votes in parts are counted in one pass; ballots in parts stay in parts.
+
+        >>> votes = Comparisons.from_battles("xyx", "yzy", ["a", "a", "b"], agent=["human", "human", "judge"])
+        >>> Sources.of_agents(votes, target="human")
+        Sources(human (target): 2 votes, judge: 1 votes; 3 items)
+        """
+        if data.agents is None:
+            raise DataError("the data do not say who judged; read them with agent=, the column of the sources")
+        if isinstance(data, Parts) and data.kind is Comparisons:
+            data = data.with_names(data.sum(_itself, name="counts"), notes=data.notes)
+        if isinstance(data, Parts):
+            return cls({name: _parts_of_agent(data, name) for name in data.agents or ()}, target)
+        return cls({name: own_of_agent(data, name) for name in data.agents or ()}, target)
 
     def _refuse_apart(self) -> None:
         """Raise a `DataError` for sources whose items are joined by no other source."""
@@ -135,6 +153,42 @@ class Sources(Mapping[Hashable, Any]):
     def __repr__(self) -> str:
         told = [f"{name}{' (target)' if name == self.target else ''}: {amount(part)}" for name, part in self.items()]
         return f"Sources({', '.join(told)}; {self.n_items} items)"
+
+
+def own_of_agent(data: "Comparisons | Rankings", name: Hashable) -> Any:
+    """The votes or ballots of one agent, with the items that it compared."""
+    own: Any = dict(data.by_agent())[name]
+    if isinstance(own, Rankings):
+        own = replace(own, agent=None, agents=None)
+        return own.restricted([own.items[k] for k in np.unique(own.item)])
+    seen, code = np.unique(np.concatenate([own.i, own.j]), return_inverse=True)
+    i, j = np.split(code, 2)
+    return replace(own, i=i, j=j, agent=None, agents=None, items=tuple(own.items[k] for k in seen))
+
+
+@dataclass(frozen=True)
+class AgentPiece(DerivedPiece):
+    """What one agent says in a piece."""
+
+    agent: Hashable
+
+    @property
+    def key(self) -> str:
+        return f"agent-{self.agent!r}-{self.base.key}"
+
+    def load(self) -> Any:
+        return own_of_agent(self.base.load(), self.agent)
+
+
+def _parts_of_agent(parts: Parts, name: Hashable) -> Parts:
+    """The ballots of one agent, from the pieces that have any, before these were recoded."""
+    pairs = zip(parts.pieces, parts.summaries)
+    own = [AgentPiece(getattr(piece, "base", piece), name) for piece, one in pairs if name in (one.agents or ())]
+    return Parts.from_pieces(own, parts.engine)
+
+
+def _itself(data: Comparisons) -> Comparisons:
+    return data
 
 
 def _tasks(scores: Scores) -> dict[Hashable, Scores]:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ import numpy as np
 
 from placet.data import Comparisons, DataError, Games, Queries, Rankings, Scores, concat
 from placet.data.arrays import set_columns
-from placet.io.formats import read
+from placet.io.formats import FORMATS, choose_format, formats_with, read
 from placet.io.sparse.letor import LetorAgg
 from placet.io.sparse.xmc import MultiLabel
+from placet.io.tables.tables import open_head
 from placet.io.text import OnError
 from placet.io.trec import Qrels
 
@@ -41,6 +42,12 @@ def read_files(
         return _concat(paths, parts)
     except DataError as error:
         raise DataError(f"{', '.join(map(str, paths))}: {error}") from error
+
+
+def kind_of_file(file: str | os.PathLike[str], format: str | None, options: Mapping[str, Any]) -> type:
+    """The type of the data in a file, from its beginning; ``options`` are those that any kind of data may have."""
+    with open_head([file], "raise", options) as head:
+        return FORMATS[choose_format(head, formats_with(options, format))[0]].kind
 
 
 def ballots_of(data: Any) -> Any:

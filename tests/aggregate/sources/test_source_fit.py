@@ -279,6 +279,38 @@ def test_effects_of_controls_are_each_sources_own():
     assert any(note.startswith("control judge: length: 0.") for note in found.notes)
 
 
+def test_coming_first_and_controls_of_rows_are_effects_of_their_sources():
+    """Like those of each source alone, where that has many votes or ballots."""
+    rng = np.random.default_rng(6)
+    theta = np.linspace(1, -1, 5)
+
+    def ordered(scores, count, first):
+        i = rng.integers(0, 5, count)
+        j = (i + rng.integers(1, 5, count)) % 5
+        won = rng.random(count) < 1 / (1 + np.exp(scores[j] - scores[i] - first))
+        sides = [NAMES[k] for k in i], [NAMES[k] for k in j]
+        return Comparisons.from_battles(*sides, np.where(won, "a", "b").tolist(), items=NAMES[:5], ordered=True)
+
+    place = rng.standard_normal((150, 5))
+    seen = np.argsort(-(theta + 0.7 * place + rng.gumbel(size=(150, 5))), axis=1)
+    control = {"place": np.take_along_axis(place, seen, axis=1).ravel().tolist()}
+    lists = Rankings.from_orders([[NAMES[k] for k in row] for row in seen], items=NAMES[:5])
+    lists = Rankings(lists.item, lists.tier, lists.offsets, items=lists.items, control=control)
+    human, judge = ordered(theta, 500, 0.6), ordered(1.2 * theta, 3000, -0.4)
+    plain = drawn(theta, 200, rng, names=NAMES[:5])
+    found = consensus(
+        Sources({"human": human, "judge": judge, "lists": lists, "plain": plain}, "human"), order_effect=True
+    )
+    assert found.effects.names == ("human: order", "judge: order", "lists: place")
+    alone = consensus(human, order_effect=True), consensus(judge, order_effect=True), consensus(lists, "plackett-luce")
+    for name, own, board in zip(found.effects.names, ("order", "order", "place"), alone):
+        (effect, error), (expected, expected_error) = found.effects.of(name), board.effects.of(own)
+        assert effect == pytest.approx(expected, abs=0.5 * expected_error)
+        assert error == pytest.approx(expected_error, rel=0.2)
+    with pytest.raises(DataError, match="no source has votes that do"):
+        consensus(Sources({"plain": plain, "lists": lists}, "plain"), order_effect=True)
+
+
 def test_a_useless_judge_adds_nothing_and_it_is_said():
     rng = np.random.default_rng(4)
     theta = np.linspace(1.5, -1.5, 6)

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.special import expit, log_expit
 
+from placet.aggregate.sources.source_likelihood import EffectNames
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
@@ -59,7 +60,7 @@ class TableLikelihood:
             for c, t in enumerate(scores.task):
                 count[:, t] += there[:, c]
             self.inverse_count = 1 / count[self.item, self.task]
-        self.size, self.held = self.n + 2 * self.n_tasks, self.n_tasks
+        self.size, self.held, self.effects = self.n + 2 * self.n_tasks, self.n_tasks, EffectNames()
         self.precision = FIRST_PRECISION
         self.dispersion = np.full(self.n_tasks, FIRST_DISPERSION if self.n_tasks > 1 else ALONE)
         self.step, self.damping = np.zeros(self.n_tasks), 1.0

@@ -36,6 +36,7 @@ def consensus_of_sources(
     sources: Sources,
     ties: Literal["none", "rao-kupper", "davidson"] = "davidson",
     response: Response = "auto",
+    order_effect: bool = False,
     max_iter: int = 200,
 ) -> Consensus:
     """The consensus of several sources of evidence in one fit (`placet.aggregate.sources.width_evidence`).
@@ -47,13 +48,18 @@ def consensus_of_sources(
         How votes tie, each source with a tie parameter of its own; "none" counts a tie as half a win for either side.
     response : "auto", "share" or "number"
         What the scores of tables are: shares of questions solved, in 0..1, or other numbers; "auto" looks.
+    order_effect : bool
+        Learn the advantage of coming first, of every source whose votes know who did.
     max_iter : int
         Maximum number of Newton steps of each fit.
     """
     n = sources.n_items
     refuse_square(n, "the information of the sources", "take fewer items", 6.0 + 4 * len(sources))
     data = {name: with_votes_counted(part) for name, part in sources.items()}
-    own = {name: likelihood_of(part, sources.index(name), ties, response) for name, part in data.items()}
+    if order_effect and (sources.paired or not any(getattr(part, "ordered", False) for part in data.values())):
+        why = "not with paired votes" if sources.paired else "no source has votes that do (ordered=True)"
+        raise DataError(f"order_effect=True needs to know who came first: {why}")
+    own = {name: likelihood_of(part, sources.index(name), ties, response, order_effect) for name, part in data.items()}
     others = [name for name in sources if name != sources.target]
     target = None if sources.target is None else own[sources.target]
     rows = paired_rows(sources) if sources.paired else None
@@ -71,7 +77,7 @@ def consensus_of_sources(
         sources.item_names,
         level * (found.mean - found.mean.mean()),
         method=SOURCES.name,
-        params={"target": sources.target, "ties": ties, "response": response},
+        params={"target": sources.target, "ties": ties, "response": response, "order_effect": order_effect},
         covariance=covariance,
         win=win,
         fit=found.fit,
@@ -148,7 +154,7 @@ def _row(found: SourceFit, k: int, w: float, a: float, v: float, level: float, a
 
 
 def effects_of(own: dict[Any, Any], found: SourceFit, target: Any, others: list[Any]) -> Controls | None:
-    """The effects of controls, each source's own, as `source: control`; None if no votes have any.
+    """The effects of controls, each source's own, as `source: control`; None if there are none.
 
     What the scores leave open is part of the errors: with B the Hessian of what stands beside the scores and T that of
     both, the covariance is B^-1 + B^-1 T C T' B^-1.  For other sources than the target C is that at the learned
@@ -158,9 +164,9 @@ def effects_of(own: dict[Any, Any], found: SourceFit, target: Any, others: list[
     names: list[str] = []
     columns: list[tuple[Any, ...]] = []
     for name, one in own.items():
-        if not isinstance(one, VoteLikelihood) or not one.counts.control.shape[1]:
+        k, m = len(one.effects.names), len(one.index)
+        if not k:
             continue
-        m, first = len(one.index), len(one.index) + int(one.counts.tie)
         if name == target:
             x, C = found.joint.of_target(found.x), found.covariance[np.ix_(one.index, one.index)]
         else:
@@ -168,9 +174,9 @@ def effects_of(own: dict[Any, Any], found: SourceFit, target: Any, others: list[
         H = one.derivatives(x)[1]
         beside = np.linalg.inv(H[m:, m:])
         tied = beside @ H[m:, :m]
-        error = np.sqrt(np.diag(beside + tied @ C @ tied.T))[first - m :]
-        names += [f"{name}: {control}" for control in one.votes.controls or ()]
-        columns.append((x[first:], error, one.counts.unit, one.counts.control.any(axis=0)))
+        error = np.sqrt(np.diag(beside + tied @ C @ tied.T))[-k:]
+        names += [f"{name}: {control}" for control in one.effects.names]
+        columns.append((x[-k:], error, one.effects.unit, one.effects.varies))
     if not names:
         return None
     effect, error, unit, varies = (np.concatenate(column) for column in zip(*columns))

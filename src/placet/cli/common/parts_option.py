@@ -30,9 +30,11 @@ OnDask = Annotated[
 
 @contextmanager
 def open_parts(
-    sources: Sequence[Sequence[Path]], format: str, options: dict[str, Any], dask: str, words: str
+    sources: Sequence[Sequence[Path]], format: str, options: Sequence[dict[str, Any]], dask: str, words: str
 ) -> "Iterator[list[Parts]]":
-    """Yield each source as parts; passes are shown on a terminal, and the amount read is reported at the end."""
+    """Yield each source, read with its own options, as parts; passes are shown on a terminal, and the amount read is
+    reported at the end.
+    """
     from placet.io import scan
 
     if dask:
@@ -42,7 +44,10 @@ def open_parts(
     else:
         cluster = nullcontext(None)
     with cluster as client, progress_bar(words) as bar:
-        found = [scan([str(file) for file in files], format or None, engine=client, **options) for files in sources]
+        found = [
+            scan([str(file) for file in files], format or None, engine=client, **own)
+            for files, own in zip(sources, options)
+        ]
         for one in found:
             for note in one.notes:
                 say(note)

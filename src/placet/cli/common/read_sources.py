@@ -1,6 +1,7 @@
 """Files as sources of one fit: ``human=votes.csv gpt-4=judge.jsonl``, or one file with a column of sources."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -103,52 +104,78 @@ def read_sources(
     the column of ids by which votes are paired.
     """
     from placet import io
-    from placet.data import Comparisons, Scores, Sources
 
     if tasks and not named:
         named = {files[0].name: list(files)}
     if named:
-        parts: dict[Any, Any] = {name: _read_source(own, format, options) for name, own in named.items()}
-        for name, own in named.items():
-            if pair and isinstance(parts[name], Comparisons):  # only votes have ids, and only they take this option
-                parts[name] = io.read_files(own, format or None, **options | {"agent": pair})
+        parts: dict[Any, Any] = {
+            name: io.to_aggregate(
+                io.read_files(own, format or None, **_own_options(own, format, options, pair)), str(own[0])
+            )
+            for name, own in named.items()
+        }
     else:
         options = options | {"agent": pair} if pair else options
         slices = io.read_slices([str(file) for file in files], source, format or None, **options)
         parts = {str(name): io.to_aggregate(part, f"{source} {name!r}") for name, part in slices.items()}
-    if tasks and not any(isinstance(part, Scores) for part in parts.values()):
-        raise ValueError(f"--tasks needs a score table; {', '.join(map(str, files))} hold none")
-    found = Sources.of_tasks(parts, target or None) if tasks else Sources(parts, target or None)
+    found = _joined(parts, files, target, tasks)
     found = replace(found, paired=True) if pair else found
     for note in found.notes:
         say(note)
     return found
 
 
-def _read_source(own: list[Path], format: str, options: dict[str, Any]) -> Any:
-    """The data of one source; score tables, which have no votes to control, are read without controls."""
+def _own_options(own: list[Path], format: str, options: dict[str, Any], pair: str = "") -> dict[str, Any]:
+    """The options that a source takes: only votes have ids and a side that came first, and tables have no controls."""
+    from placet.data import Comparisons, Scores
+    from placet.io.several_files import kind_of_file
+
+    most = {name: value for name, value in options.items() if name not in ("control", "ordered")}
+    if len(most) == len(options) and not pair:
+        return options
+    kind = kind_of_file(own[0], format or None, most)
+    if kind is Comparisons:
+        return options | {"agent": pair} if pair else options
+    if kind is Scores:
+        return most
+    return {name: value for name, value in options.items() if name != "ordered"}
+
+
+def _joined(parts: dict[Any, Any], files: Sequence[Path], target: str, tasks: bool) -> "Sources":
+    """The sources, with every task of a score table as one if ``tasks``."""
+    from placet.data import Scores, Sources
+
+    if tasks and not any(isinstance(part, Scores) for part in parts.values()):
+        raise ValueError(f"--tasks needs a score table; {', '.join(map(str, files))} hold none")
+    return Sources.of_tasks(parts, target or None) if tasks else Sources(parts, target or None)
+
+
+@contextmanager
+def sources_in_parts(
+    files: Sequence[Path],
+    named: dict[str, list[Path]],
+    source: str,
+    target: str,
+    format: str,
+    options: dict[str, Any],
+    dask: str,
+    tasks: bool,
+) -> Iterator[Any]:
+    """As `read_sources`, with votes and ballots in parts; score tables, which are small, are read as a whole."""
     from placet import io
-    from placet.data import DataError, Scores
+    from placet.data import Scores, Sources
+    from placet.io.several_files import kind_of_file
 
-    try:
-        return io.to_aggregate(io.read_files(own, format or None, **options), str(own[0]))
-    except DataError:
-        rest = {name: value for name, value in options.items() if name != "control"}
-        table = io.read_files(own, format or None, **rest) if len(rest) < len(options) else None
-        if not isinstance(table, Scores):
-            raise
-        return table
-
-
-def sources_in_parts(named: dict[str, list[Path]], target: str, format: str, options: dict[str, Any], dask: str) -> Any:
-    """A context with the named files as sources in parts."""
-    from contextlib import contextmanager
-
-    from placet.data import Sources
-
-    @contextmanager
-    def opened() -> Any:
-        with open_parts(list(named.values()), format, options, dask, "sources") as parts:
-            yield Sources(dict(zip(named, parts)), target or None)
-
-    return opened()
+    if source:
+        with open_parts([list(files)], format, [options | {"agent": source}], dask, "sources") as (found,):
+            yield Sources.of_agents(found, target or None)
+        return
+    named = named or {files[0].name: list(files)}
+    own = {name: _own_options(paths, format, options) for name, paths in named.items()}
+    rest = {name: value for name, value in options.items() if name not in ("control", "ordered")}
+    small = [name for name, paths in named.items() if kind_of_file(paths[0], format or None, rest) is Scores]
+    tables = {name: io.read_files(named[name], format or None, **own[name]) for name in small}
+    large = [name for name in named if name not in tables]
+    with open_parts([named[name] for name in large], format, [own[name] for name in large], dask, "sources") as parts:
+        every = tables | dict(zip(large, parts))
+        yield _joined({name: every[name] for name in named}, files, target, tasks)

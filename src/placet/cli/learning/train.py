@@ -177,7 +177,7 @@ def train(
         if model is None:
             raise ValueError("--ranker auto tries many rankers on rows in memory; leave --parts and --dask out")
         options = reading | ({"n_features": features} if features else {})
-        with open_parts([[file], *([[valid]] if valid else [])], "", options, dask, ranker) as found:
+        with open_parts([[file], *([[valid]] if valid else [])], "", [options] * 2, dask, ranker) as found:
             about = model.fit(found[0], valid=found[1] if valid else None).fit_summary_
             _deliver_model(model, save, about, found[0].n_lists, as_json, valid, metric)
         return
