@@ -110,19 +110,18 @@ class SignedRoots:
 
     def _reach(self, contrast: Floats, error: float, z: float) -> float:
         """The number of errors, along ``contrast`` in the direction of ``error``, at which the root is ``z``."""
-        middle = float(contrast @ self.x)
-
-        def root(errors: float) -> float:
-            there = minimum_along(self.p, self.x, contrast, middle + errors * error)
-            return self._fall(there, self.x) - z
-
-        near, far = 0.0, z
-        while root(far) < 0 and far < FARTHEST_ERRORS * z:
-            near, far = far, 2 * far
-        while far - near > REACH_ACCURACY:
-            middle_errors = (near + far) / 2
-            near, far = (middle_errors, far) if root(middle_errors) < 0 else (near, middle_errors)
-        return far
+        middle, there = float(contrast @ self.x), self.x
+        near, far, errors = 0.0, FARTHEST_ERRORS * z, z
+        for _ in range(MOST_STEPS):
+            there = minimum_along(self.p, there, contrast, middle + errors * error)
+            root = self._fall(there, self.x)
+            near, far = (errors, far) if root < z else (near, errors)
+            rise = float(contrast @ self.p.slopes(there)[0]) / float(contrast @ contrast)  # of the height, in contrast
+            step = (z - root) * root / (self.p.scale * rise * error) if rise * error > 0 else math.inf
+            if abs(step) <= REACH_ACCURACY or far - near <= REACH_ACCURACY:
+                break
+            errors = errors + step if near < errors + step < far else min(2 * errors, (near + far) / 2)
+        return errors
 
     def only(self, keep: NDArray[np.bool_]) -> "SignedRoots":
         """The roots of the items of a mask."""
