@@ -8,6 +8,9 @@ level 0.95 must cover, and equal items may be separated in at most 0.05 of runs,
 
 Raters of unequal sharpness with 15 votes each: intervals of their sharpness must cover it.
 
+Ballots that are not of the model: PMOP says how often ballots tie.  Equal items on ballots in random order, tied at
+random, of few items, or with a first choice alone.
+
 Design weights say how many voters a row stands for: voters are drawn with unequal probabilities and weigh 1, 2 or 8.
 """
 
@@ -65,6 +68,23 @@ def designed_ballots(agents: int, each: int, seed: int, theta: Any = UNEQUAL) ->
     orders = np.argsort(-(theta + rng.gumbel(size=(each, N_ITEMS))), axis=1)
     weight = rng.choice([1.0, 2.0, 8.0], each)
     return Rankings.from_orders(orders.tolist(), weight=weight, items=range(N_ITEMS)).with_design_weights()
+
+
+def other_ballots(kind: str, agents: int, each: int, seed: int) -> Rankings:
+    """Ballots on which all items are alike, and whose ties are not those of PMOP."""
+    rng = np.random.default_rng(seed)
+    orders: list[list[Any]] = []
+    for _ in range(each):
+        order = rng.permutation(N_ITEMS).tolist()
+        if kind == "tied at random":
+            tier = rng.integers(0, 3, N_ITEMS)
+            order = [tuple(k for k in order if tier[k] == t) for t in np.unique(tier)]
+        elif kind == "of some items":
+            order = order[: rng.integers(2, N_ITEMS)]
+        elif kind == "with a first choice":
+            order = [order[0], tuple(order[1:])]
+        orders.append(order)
+    return Rankings.from_orders(orders, items=range(N_ITEMS))
 
 
 def by_agent(
@@ -136,6 +156,11 @@ def main() -> None:
         ):
             few, what = 20 if quick and data is equal else runs, f"{name} with design weights"
             ours |= dict(by_agent(what, method, data, 0, each, few, arguments.seed, **options))
+    for kind in ("in order",) if quick else ("in order", "tied at random", "of some items", "with a first choice"):
+        for each in (30,) if quick else (10, 30, 100):
+            for method in ("pmop",) if quick else ("pmop", "pmop-fd"):
+                what = f"{method.upper()} on ballots {kind}"
+                ours |= dict(by_agent(what, method, partial(other_ballots, kind), 0, each, runs, arguments.seed))
     check(ours, expected(__file__, "quick" if quick else ""))
 
 

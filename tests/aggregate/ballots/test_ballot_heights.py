@@ -22,8 +22,8 @@ ballots = st.lists(
 )
 
 
-def fit(orders, method, prior=2.0):
-    return consensus(Rankings.from_orders(orders, items=ITEMS), method, prior=prior)
+def fit(orders, method, prior=2.0, **options):
+    return consensus(Rankings.from_orders(orders, items=ITEMS), method, prior=prior, **options)
 
 
 @pytest.mark.parametrize("method", list(ORACLES))
@@ -42,7 +42,7 @@ def test_roots_are_falls_of_the_log_posterior(method, orders):
 
         return minimize(cost, np.zeros(3 - merged), method="BFGS", options={"gtol": 1e-6}).fun
 
-    found = fit(orders, method)
+    found = fit(orders, method, stderr="observed")
     root = math.copysign(math.sqrt(2 * max(least(True) - least(False), 0)), found.scores[0] - found.scores[1])
     assert found.prob_above("a", "b") == pytest.approx(ndtr(root), abs=5e-4)
 

@@ -161,7 +161,7 @@ def test_the_optimum_has_no_slope(method):
     rng = np.random.default_rng(5)
     made = [[tuple(g) for g in np.split(rng.permutation(5), np.sort(rng.choice(4, 2, False)) + 1)] for _ in range(60)]
     ballots = Rankings.from_orders(made, items=range(5))
-    fit = consensus(ballots, method, prior=2.0)
+    fit = consensus(ballots, method, prior=2.0, stderr="observed")
     f = lambda x: LOSSES[loss_of(method)](x[ballots.item], ballots.lists())[0] + x @ x / 8  # noqa: E731
     x, h = np.array(fit.scores), 1e-5
     slope = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(5)]
@@ -170,6 +170,24 @@ def test_the_optimum_has_no_slope(method):
     H = np.array([[second(f, x, a, b) for a in np.eye(5)] for b in np.eye(5)])
     centre = np.eye(5) - 0.2
     np.testing.assert_allclose(fit.covariance, centre @ np.linalg.inv(H) @ centre, atol=2e-3)
+    if method == "plackett-luce":
+        return
+    u = np.array([LOSSES[loss_of(method)](x[one.item], one.lists())[1][np.argsort(one.item)] for one in singles(made)])
+    by_ballot = np.linalg.inv(H) @ (60 / 59 * u.T @ u + np.eye(5) / 4) @ np.linalg.inv(H)
+    default = consensus(ballots, method, prior=2.0)
+    np.testing.assert_allclose(default.covariance, centre @ by_ballot @ centre, atol=2e-3)
+    np.testing.assert_allclose(default.units.part.sum(axis=0), x, atol=1e-4)
+    thrice = consensus(Rankings.from_orders(made[:20], weight=[3.0] * 20, items=range(5)), method, prior=2.0)
+    same = consensus(
+        Rankings.from_orders([one for one in made[:20] for _ in range(3)], items=range(5)), method, prior=2.0
+    )
+    np.testing.assert_allclose(thrice.covariance, same.covariance, atol=1e-6)
+    np.testing.assert_array_equal(thrice.separated(), same.separated())
+
+
+def singles(made):
+    """Each ballot alone."""
+    return [Rankings.from_orders([one], items=range(5)) for one in made]
 
 
 def loss_of(method):

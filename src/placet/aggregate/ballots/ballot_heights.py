@@ -71,9 +71,12 @@ class BallotHeights:
         return (seen > 0) & ((won == seen) | (lost == seen))
 
 
-def ballot_roots(b: Ballots, ballots: object, x: Floats) -> SignedRoots | None:
-    """The signed roots of the posterior of ballots at its minimum x; None for data in parts, or too many rows."""
+def ballot_roots(b: Ballots, ballots: object, x: Floats, covariance: Floats | None = None) -> SignedRoots | None:
+    """The signed roots of the posterior of ballots at its minimum x; None for data in parts, or too many rows.
+
+    ``covariance``: that of the scores, if it is not that of the curvature.
+    """
     if not isinstance(ballots, Rankings) or ballots.weights != "counts" or len(x) > DIRECT:
         return None
     heights = BallotHeights(b, ballots)
-    return SignedRoots(heights, x, np.arange(b.n_items)) if heights.cost <= MOST_ROWS else None
+    return SignedRoots(heights, x, np.arange(b.n_items), covariance) if heights.cost <= MOST_ROWS else None

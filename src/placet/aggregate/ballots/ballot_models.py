@@ -18,7 +18,7 @@ from placet.aggregate.likelihood.ballot_objective import (
 )
 from placet.aggregate.likelihood.ballot_part import WeightOf, part_weight
 from placet.aggregate.likelihood.ballot_prior import learn_prior
-from placet.aggregate.likelihood.ballot_units import errors_by_agent, fits_by_agent
+from placet.aggregate.likelihood.ballot_units import errors_by_agent, errors_by_ballot, fits_by_agent
 from placet.aggregate.likelihood.existence import agent_factor, factor_by_agent
 from placet.aggregate.likelihood.information import Stderr
 from placet.aggregate.likelihood.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
@@ -53,6 +53,7 @@ class _BallotModel(Estimator):
     _follows = False  # whether the mean of the prior follows the support
     _told = True  # whether the data say anything about a learned prior
     existence = "order"  # condition for finite scores, see `notes_of_rankings`
+    fixes_ties = False  # whether the model says how often ballots tie, so that errors come from the scatter of ballots
 
     def __init__(
         self,
@@ -140,10 +141,20 @@ class _BallotModel(Estimator):
                 fields, notes = errors_by_agent(b, used, x, rng)
                 return fields, [agents_note(ballots, int(used.sum()), "ballots"), *notes]
             said = [] if used is None else [NOT_BY_AGENT]
-        covariance, stderr, notes = uncertainty_of_optima(b, optima, x, self.stderr, self.random_state)
-        fields = {"covariance": covariance, "stderr": stderr}
-        if self.stderr in ("auto", "observed") and covariance is not None and not said and len(optima.fits) == 1:
-            fields["roots"] = ballot_roots(b, ballots, optima.fits[0].x)
+        kind = "sandwich" if self.stderr == "auto" and self.fixes_ties else self.stderr
+        if kind == "sandwich" and self.fixes_ties and len(optima.fits) == 1:
+            fields, notes = errors_by_ballot(b, ballots, x, rng)
+        else:
+            covariance, stderr, notes = uncertainty_of_optima(b, optima, x, kind, self.random_state)
+            fields = {"covariance": covariance, "stderr": stderr}
+        if (
+            self.stderr in ("auto", "observed")
+            and fields["covariance"] is not None
+            and not said
+            and len(optima.fits) == 1
+        ):
+            wider = fields["covariance"] if kind == "sandwich" else None
+            fields["roots"] = ballot_roots(b, ballots, optima.fits[0].x, wider)
         return fields, [*said, *notes]
 
     def result(self, data: Rankings | Comparisons | Parts, notes: list[str], **fields: Any) -> Consensus:
@@ -272,12 +283,13 @@ class PMOPFullDecomposition(_BallotModel):
     as in `PlackettLuce`.  Not convex if ballots have ties: items with the same record may have mirrored optima, one
     with either far above.  All optima that descents from equal scores reach (up to 500 items) are averaged by their
     posterior probabilities, standard errors include the distance between them, and a note says so; `PMOP` has a single
-    optimum.  Items that are always tied together share one score.
+    optimum.  Items that are always tied together share one score.  Standard errors are as those of `PMOP`.
     """
 
     method = "pmop-fd"
     loss = "pmop-fd"
     existence = "sums"
+    fixes_ties = True
     win = staticmethod(_two_thirds)
 
 
@@ -285,10 +297,12 @@ class PMOP(_BallotModel):
     """Tiers are drawn one after the other, subset X of R with probability proportional to e^{mean of theta over X}.
 
     Probabilistic model over ordered partitions, general state (loss "pmop-exact"), with the exact normalizer.
-    Parameters as in `PlackettLuce`.
+    Parameters as in `PlackettLuce`, but ``stderr="auto"`` is the sandwich over ballots: the model says how often
+    ballots tie, and where they tie more or less often than that the observed information is wrong.
     """
 
     method = "pmop"
     loss = "pmop-exact"
     existence = "tiers"
+    fixes_ties = True
     win = staticmethod(partial(win_probability, family="davidson", tie=0.0))

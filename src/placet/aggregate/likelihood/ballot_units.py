@@ -3,6 +3,9 @@
 As for votes (`placet.aggregate.pairs.vote_units`): with the gradient u_g and the Hessian H_g of unit g at the fit
 x = (theta, rest), and H their sum with the prior, unit g adds H^-1 (H_g (theta, 0) - u_g) to the scores, and the
 covariance by unit is H^-1 M H^-1 with M = G / (G - 1) sum u_g u_g' + the prior's precision.
+
+Units are ballots for models that say how often ballots tie whatever the scores are (PMOP): where they tie more or less
+often, each ballot says more or less about the scores than the model takes for granted, and H^-1 alone is too small.
 """
 
 import math
@@ -12,10 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.aggregate.likelihood.ballot_objective import Ballots, dense_hessian, uncertainty_of
+from placet.aggregate.likelihood.ballot_objective import (
+    Ballots,
+    averages_in_groups,
+    dense_hessian,
+    uncertainty_of,
+    with_curvature_in_groups,
+)
 from placet.aggregate.likelihood.ballot_part import BallotPart, WeightOf
-from placet.aggregate.likelihood.information import sampled_stderr
+from placet.aggregate.likelihood.information import inverse_of, sampled_stderr
 from placet.aggregate.likelihood.prior import trend_root
+from placet.aggregate.resample import are_counts
 from placet.aggregate.result.independent_units import MOST_ITEMS, MOST_UNITS, Units
 from placet.aggregate.result.uncertainty import MOST_SIMULATED, SAMPLED
 from placet.data import Parts, Rankings
@@ -52,6 +62,35 @@ def errors_by_agent(
     if flips and covariance is not None:
         added = np.linalg.solve(dense_hessian(b, x), (pull[0] - gradient).toarray().T)[: b.n_items]
         fields["units"] = Units("agent", np.ascontiguousarray(added.T), np.ones(n_units))
+        notes = [*notes, *fields["units"].notes()]
+    return fields, notes
+
+
+def errors_by_ballot(
+    b: Ballots, ballots: Rankings | Parts, x: Floats, rng: np.random.Generator
+) -> tuple[dict[str, Any], list[str]]:
+    """As `errors_by_agent` where every ballot is a unit, one of weight 3 being three.  O(n^3).
+
+    Flips are a condition beside the errors: what few ballots add depends on where the scores of the others lie.
+    """
+    count = b.weight_of(ballots) if isinstance(ballots, Rankings) else np.zeros(0)  # of parts not needed: many
+    n_units = float(count.sum()) if isinstance(ballots, Rankings) else math.inf
+    meat = None
+    if n_units > 1 and b.n <= MOST_SIMULATED:
+        meat = b.outer_products(x) / (1 - 1 / n_units)
+        meat[np.diag_indices(b.n)] += b.precisions
+        meat = b.with_trend(meat)
+    covariance, stderr, notes = uncertainty_of(b, x, "observed" if meat is None else "sandwich", rng, meat)
+    fields: dict[str, Any] = {"covariance": covariance, "stderr": stderr}
+    few = 1 < n_units <= MOST_UNITS and b.n_items <= MOST_ITEMS
+    if few and covariance is not None and isinstance(ballots, Rankings) and are_counts(count):
+        single, unit, n = b.part(ballots, np.ones(len(ballots)), b.loss), ballots.ballot, len(ballots)
+        gradient = single.by_unit(single.row_gradient(x), unit, n)
+        pull = single.by_unit(single.bound.hvp(single.to_rows(x), single.to_rows(x)), unit, n)
+        H = with_curvature_in_groups(dense_hessian(b, x), b.group)
+        share = np.eye(b.n) if b.group is None else averages_in_groups(b.group)
+        added = (pull - gradient).toarray()[count > 0] @ share @ inverse_of(b.scale * H) @ share
+        fields["units"] = Units("ballot", added, count[count > 0], decides=False)
         notes = [*notes, *fields["units"].notes()]
     return fields, notes
 

@@ -9,12 +9,14 @@ log 2 to f(0), and less than that to f(d) if the item is above: r never falls.
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from placet.aggregate.likelihood.information import inverse_of
 from placet.data.arrays import Floats, Ints
 
 MOST_STEPS, MOST_HALVINGS = 100, 30
@@ -60,11 +62,17 @@ class Heights(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SignedRoots:
-    """Signed roots of differences of the items numbered ``index`` in the posterior ``p``, whose minimum is ``x``."""
+    """Signed roots of differences of the items numbered ``index`` in the posterior ``p``, whose minimum is ``x``.
+
+    ``covariance`` (n_items, n_items) of the scores, if it does not come from the curvature: where it is wider, roots
+    are smaller by the ratio of the errors (Chandler and Bate, Inference for clustered data using the independence
+    loglikelihood, Biometrika 2007).
+    """
 
     p: Heights
     x: Floats
     index: Ints
+    covariance: Floats | None = None
 
     def root(self, i: int, j: int) -> float:
         """The signed root of score i - score j, positive if i is above.  O(steps n^3)."""
@@ -103,10 +111,25 @@ class SignedRoots:
             contrast = np.zeros(len(self.x))
             contrast[:n] = -1.0 / n
             contrast[self.index[k]] += 1.0
-            H = self.p.slopes(self.x)[1]
-            error = math.sqrt(float(contrast @ np.linalg.solve(H, contrast)) / self.p.scale)
-            low[k], high[k] = (self._reach(contrast, side * error, z) for side in (-1.0, 1.0))
+            error = math.sqrt(float(contrast @ self._curved @ contrast))
+            least = max(
+                1.0, self._over_used(contrast)
+            )  # an error that is less than that of the curvature counts as that
+            low[k], high[k] = (least * self._reach(contrast, side * error, z) for side in (-1.0, 1.0))
         return low, high
+
+    @cached_property
+    def _curved(self) -> Floats:
+        """The covariance of all unknowns by the curvature."""
+        return inverse_of(self.p.slopes(self.x)[1]) / self.p.scale
+
+    def _over_used(self, contrast: Floats) -> float:
+        """The error of ``contrast`` by the curvature over that by ``covariance``."""
+        if self.covariance is None:
+            return 1.0
+        scores = contrast[: self.p.n_items]
+        used = float(scores @ self.covariance @ scores)
+        return math.sqrt(float(contrast @ self._curved @ contrast) / used) if used > 0 else 1.0
 
     def _reach(self, contrast: Floats, error: float, z: float) -> float:
         """The number of errors, along ``contrast`` in the direction of ``error``, at which the root is ``z``."""
@@ -129,7 +152,10 @@ class SignedRoots:
 
     def _root(self, a: int, b: int, best: Floats, less: float = 0.0) -> float:
         gap = less / self.p.scale * float(best[a] - best[b])
-        return self._fall(minimum(self.p, self.x, a, b, equal=True), best, gap)
+        contrast = np.zeros(len(self.x))
+        contrast[[a, b]] = 1.0, -1.0
+        share = min(1.0, self._over_used(contrast))
+        return share * self._fall(minimum(self.p, self.x, a, b, equal=True), best, gap)
 
     def _fall(self, x: Floats, best: Floats, more: float = 0.0) -> float:
         fall = self.p.value(x) - self.p.value(best) - more

@@ -113,6 +113,11 @@ class Units:
             return math.inf
         return float(scipy.special.stdtrit(self.total - 1, tail) / scipy.special.ndtri(tail))
 
+    def student_factors(self, draws: int, random_state: int) -> Floats:
+        """(draws,): factors that make normal draws of errors draws of Student's law, as the errors are estimated."""
+        freedom = max(self.total - 1, 1)
+        return np.sqrt(freedom / np.random.default_rng(random_state).chisquare(freedom, draws))
+
     def notes(self, level: float = 0.95) -> list[str]:
         """A note if there are too few units for anything to be separated."""
         least = fewest_units(level)

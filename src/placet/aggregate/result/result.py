@@ -177,9 +177,10 @@ class Consensus:
         Student's quantile if they come from few units.
         """
         self._need_uncertainty()
-        low, high = uncertainty.score_interval(self.scores, self.stderr, self.draws, level)
-        if self.draws is None and self.units is None and self.roots is not None and self.stderr is not None:
-            return self._profiled_interval(level, self.stderr)
+        if self.draws is None and self.roots is not None and self.stderr is not None:
+            low, high = self._profiled_interval(level, self.stderr)
+        else:
+            low, high = uncertainty.score_interval(self.scores, self.stderr, self.draws, level)
         if self.units is None or len(self.items) == 1:  # one item has its score by definition, whoever voted
             return low, high
         wider = self.units.student(level)
@@ -354,7 +355,7 @@ class Consensus:
         self._need_uncertainty()
         i, j = self._number(a), self._number(b)
         found = uncertainty.prob_above(self._level_scores, self.stderr, self.covariance, self.draws, i, j, self.roots)
-        if self.units is None:
+        if self.units is None or self.roots is not None:
             return found
         most = self.units.most_probable()
         return min(max(found, 1 - most), most)
@@ -706,6 +707,8 @@ class Consensus:
         if len(self.items) > separation.MOST_JOINT:
             return self._level_scores, np.zeros((0, len(self.items))), stderr, "simulated"
         errors = self._simulated_scores(random_state)[: separation.MOST_DRAWS] - self.scores
+        if self.units is not None:
+            errors *= self.units.student_factors(len(errors), random_state)[:, None]
         return self._level_scores, errors, stderr, "simulated"
 
     def _covariance_or_draws(self) -> Floats | None:
