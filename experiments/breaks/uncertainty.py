@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from experiments.breaks.mutant import Mutant, after, always, before
+from experiments.breaks.mutant import Mutant, after, always, before, give
 from placet import Comparisons, Rankings
 from placet.metrics import JudgedMean
 
@@ -16,6 +16,7 @@ COVERAGE, EFFECTS, FORECASTS = "uncertainty.coverage", "uncertainty.effects", "u
 CHOICES, DOOR = "uncertainty.choices", "placet.rank.choices.choice_door:"
 TABLE = "placet.rank.linear.coefficients:CoefficientTable"
 FORECAST = "placet.aggregate.result.learned.forecast:Forecast.updated"
+EMISSION, SIGNALS = "uncertainty.emission", "placet.tracking.observation_model"
 RELEVANCE = "uncertainty.judged_relevance"
 JUDGED_MEAN = "experiments.uncertainty.judged_relevance:judged_mean"
 
@@ -51,6 +52,15 @@ def sure_groups(original: Any) -> Any:
         return replace(found, coefficients=tuple(replace(t, covariance=t.covariance / 9) for t in found.coefficients))
 
     return broken
+
+
+def undelayed(item: Any, far: np.ndarray, nodes: Any) -> np.ndarray:
+    """Distances as if every signal came without a delay."""
+    return np.ascontiguousarray(far[nodes.position])
+
+
+def narrow_track(track: Any, *_: Any) -> Any:
+    return replace(track, covariance=track.covariance / 4)
 
 
 def coin_flips(found: tuple[Any, np.ndarray], *_: Any) -> tuple[Any, np.ndarray]:
@@ -155,6 +165,9 @@ BREAKS = [
     Mutant(CHOICES, "the information for persons who repeat", f"{DOOR}_coefficients", before(by_information)),
     Mutant(CHOICES, "standard errors halved", f"{TABLE}.stderr", narrow),
     Mutant(CHOICES, "groups as sure as if they were known", f"{DOOR}fit_classes", sure_groups),
+    Mutant(EMISSION, "emission taken as known", f"{SIGNALS}:delay_prior", give(lambda *_: None)),
+    Mutant(EMISSION, "signals not delayed", f"{SIGNALS}:_delayed", give(undelayed)),
+    Mutant(EMISSION, "ellipses half as wide", "placet.tracking.tracker:combine_chains", after(narrow_track)),
     Mutant(FORECASTS, "every match a coin flip", FORECAST, after(coin_flips)),
     Mutant(FORECASTS, "favorites twice as sure", FORECAST, after(sharper(2.0))),
     Mutant(FORECASTS, "favorites half as sure", FORECAST, after(sharper(0.5))),

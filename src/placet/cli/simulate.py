@@ -154,6 +154,9 @@ def simulate_ranked_signals(
     detection: Annotated[float, typer.Option(help="P_D, the chance to hear a beacon.")] = 0.7,
     clutter_rate: Annotated[float, typer.Option(help="Mean number of false signals a day.")] = 4.0,
     sigma: Annotated[float, typer.Option(help="Standard deviation of an arrival time, s.")] = 0.02,
+    emission: Annotated[
+        str, typer.Option(metavar="NAME", help="known, unknown, or the delay of a day: SD or FIRST,LAST in s.")
+    ] = "known",
     seed: SeedOption = 0,
 ) -> None:
     """Simulate the signals of a float in the plane (speed 1), with the true sources and positions."""
@@ -161,6 +164,7 @@ def simulate_ranked_signals(
 
     from placet.io.tables.tables import write_table
     from placet.simulate.signals import ranked_signals, simulated_path
+    from placet.tracking.delays import emission_of
     from placet.tracking.observations import Beacons
     from placet.tracking.track_files import write_arrivals, write_beacons
 
@@ -168,7 +172,7 @@ def simulate_ranked_signals(
     beacons = Beacons(rng.uniform(0, 10, (n_beacons, 2)), speed=1.0)
     drawn = ranked_signals(
         beacons, simulated_path(path, steps, rng), capacity=capacity, detection=detection, clutter_rate=clutter_rate,
-        sigma=sigma, window=(0.0, 10.0), random_state=rng,
+        sigma=sigma, window=(0.0, 10.0), emission=emission_of(emission), random_state=rng,
     )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     names = [beacons.names[i] if i >= 0 else "clutter" for i in drawn.source]
@@ -181,6 +185,7 @@ def simulate_ranked_signals(
         f"{out}: {len(drawn.source)} signals of {steps} days; next: placet track {out}/arrivals.csv --beacons "
         f"{out}/beacons.csv --start {x[0]:g},{y[0]:g} --window 0,10 --capacity {capacity} --detection {detection:g} "
         f"--clutter-rate {clutter_rate:g} --sigma {sigma:g} --diffusion {moved:.2g}"
+        + (f" --emission={emission}" if emission != "known" else "")
     )
 
 

@@ -59,6 +59,14 @@ def track(
         str,
         in_group("Float clock minus true time at the FIRST,LAST day, s.", "What was heard", "FIRST,LAST"),
     ] = "0,0",
+    emission: Annotated[
+        str,
+        in_group(
+            "known, unknown (only differences between beacons are), or the delay of a day: SD or FIRST,LAST in s.",
+            "What was heard",
+            "NAME",
+        ),
+    ] = "known",
     labels: Annotated[bool, in_group("Use the column source: labels made by hand.", "What was heard")] = False,
     epoch: Annotated[str, in_group("Date of day 0.", "What was heard", "DATE")] = "1970-01-01",
     particles: Annotated[int, in_group("Particles in each chain.", METHOD)] = 10_000,
@@ -67,6 +75,7 @@ def track(
     seed: SeedOption = 0,
 ) -> None:
     """Track a float from the first few unlabeled arrivals of each day, and say whether the track is determined."""
+    from placet.tracking.delays import emission_of
     from placet.tracking.track_files import read_arrivals, read_beacons, write_associations, write_csv, write_track
     from placet.tracking.tracker import RankedSignalTracker
 
@@ -77,7 +86,8 @@ def track(
     )  # fmt: skip
     tracker = RankedSignalTracker(
         beacons=sources, detection=detection, clutter_rate=clutter_rate, sigma=sigma, diffusion=diffusion,
-        persistence=persistence, keep=keep, particles=particles, chains=chains, random_state=seed,
+        persistence=persistence, keep=keep, emission=emission_of(emission), particles=particles,
+        chains=chains, random_state=seed,
     )  # fmt: skip
     ends = _pair(start, "start"), _pair(end, "end") if end else None
     if estimate:

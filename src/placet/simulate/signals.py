@@ -1,5 +1,6 @@
 """Simulated signals recorded by a float: beacons may be missed, clutter is added, and only a few signals are kept."""
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from placet.data.arrays import Floats
 from placet.data.errors import as_choices, one_of
+from placet.tracking.delays import KNOWN, check_emission
 from placet.tracking.geometry import checked_points, exact_distance
 from placet.tracking.motion import plan_moves
 from placet.tracking.observation_model import KEEP
@@ -26,14 +28,16 @@ def ranked_signals(
     beacons: Beacons, position: ArrayLike, *, capacity: int = 4, detection: ArrayLike = 0.9, clutter_rate: float = 1.0,
     sigma: ArrayLike = 5.0, window: tuple[float, float], clutter: Any = None, keep: str = "earliest",
     day: ArrayLike | None = None, clock: tuple[float, float] = (0.0, 0.0), epoch: str = "1970-01-01",
-    random_state: int | np.random.Generator = 0,
+    emission: Any = "known", random_state: int | np.random.Generator = 0,
 ) -> RankedSignals:  # fmt: skip
     """Draw the signals that a float at ``position`` (steps, 2) records on each ``day`` (by default 1, 2, ...).
 
     Beacon i is heard with probability ``detection`` at N(emission + drift + distance / speed + clock offset,
     sigma^2); a Poisson number (``clutter_rate``) of clutter signals comes from ``clutter`` (uniform over the window
     by default).  Of all signals inside the window, the ``capacity`` earliest are kept, or, with ``keep="strongest"``,
-    those with the largest independent uniform strengths.
+    those with the largest independent uniform strengths.  ``emission`` other than "known" delays all beacons of a step
+    alike: by a normal time of that deviation, by a uniform one between two seconds, or, if "unknown", by one that is
+    uniform over the window.
 
     >>> beacons = Beacons([[0, 0], [3, 4]], speed=1.0)
     >>> drawn = ranked_signals(beacons, [[0, 0], [1, 1]], sigma=0.01, detection=1, clutter_rate=0, window=(-1, 9),
@@ -42,12 +46,13 @@ def ranked_signals(
     ([0, 1, 0, 1], [0.0, 5.0, 1.0, 4.0])
     """
     one_of(keep, KEEP, "keep")
+    check_emission(emission)
     rng = np.random.default_rng(random_state)
     position = checked_points(position, beacons.geometry, "position")
     n, s = len(position), len(beacons)
     days = np.arange(1.0, n + 1) if day is None else np.asarray(day, dtype=np.float64)
     blank = Arrivals(days, np.empty(0), np.zeros(n + 1, int), capacity, window, clock=clock, epoch=epoch)
-    offset = blank.clock_offset()
+    offset = blank.clock_offset() + _delays(emission, n, window, rng)
     chance = np.broadcast_to(np.asarray(detection, dtype=np.float64), (s,))
     spread = np.broadcast_to(np.asarray(sigma, dtype=np.float64), (s,))
     time, source, strength, counts = [], [], [], []
@@ -72,6 +77,16 @@ def ranked_signals(
         confidence=np.concatenate(strength) if keep == "strongest" else None,
     )  # fmt: skip
     return RankedSignals(arrivals, np.concatenate(source).astype(np.int64), position)
+
+
+def _delays(emission: Any, n: int, window: tuple[float, float], rng: np.random.Generator) -> Any:
+    """The delay of each of ``n`` steps; 0 if emission times are known."""
+    if emission == KNOWN:
+        return 0.0
+    if isinstance(emission, Real):
+        return float(emission) * rng.standard_normal(n)
+    first, last = window if isinstance(emission, str) else emission
+    return rng.uniform(first, last, n)
 
 
 def _clutter(n: int, clutter: Any, window: tuple[float, float], rng: np.random.Generator) -> Floats:

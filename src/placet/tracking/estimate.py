@@ -13,9 +13,9 @@ from scipy.stats import norm
 
 from placet.data.arrays import Floats
 from placet.data.errors import as_choices
-from placet.tracking.geometry import displacements, distances
+from placet.tracking.geometry import displacements
 from placet.tracking.motion import end_moments, free_motion
-from placet.tracking.observation_model import association_probabilities
+from placet.tracking.observation_model import associations, probable_distances
 from placet.tracking.observations import Arrivals
 from placet.tracking.tracker import RankedSignalTracker, SampledTracks
 
@@ -205,21 +205,22 @@ def _maximize(tracker: RankedSignalTracker, drawn: SampledTracks) -> dict[str, A
     for k, item in enumerate(drawn.steps):
         step, n = item.step, drawn.state.shape[1]
         points = np.ascontiguousarray(drawn.state[k, :, :2])
-        mean = step.shift + distances(points, item.position, tracker.beacons.geometry) / step.speed
-        matched = association_probabilities(item, points, tracker.beacons.geometry)  # (n, signals, beacons)
+        _, far, share = probable_distances(item, points, tracker.beacons.geometry)
+        mean, weight = step.shift + far / step.speed, share[:, None] / n
+        matched = weight[:, :, None] * associations(item, far)  # (distances, signals, beacons)
         gap = step.time[None, :, None] - mean[:, None, :]
-        squares += (matched * gap**2).sum() / n
-        left = 1 - matched.sum(axis=1)
+        squares += (matched * gap**2).sum()
+        left = weight - matched.sum(axis=1)
         # Heard but not recorded: P_D P(outside) / (1 - P_D P(inside)), with the second moment outside.
         a, b = (step.low - mean) / sigma, (step.cut - mean) / sigma
         inside = norm.cdf(b) - norm.cdf(a) if tracker.ranked else np.ones_like(mean)
         factor = left * p_d / np.maximum(1 - p_d * inside, 1e-300)
         unseen = factor * (1 - inside)
         second = unseen + factor * (b * norm.pdf(b) - a * norm.pdf(a)) if tracker.ranked else unseen
-        squares += sigma**2 * second.sum() / n
-        heard += (matched.sum() + unseen.sum()) / n
+        squares += sigma**2 * second.sum()
+        heard += matched.sum() + unseen.sum()
         chances += mean.shape[1]
-        clutter += len(step.time) - matched.sum() / n
+        clutter += len(step.time) - matched.sum()
         # Plus the clutter expected after the cut: lambda minus the amount expected before it.
         clutter += tracker.clutter_rate + float(step.log_level[0])
     return {

@@ -12,7 +12,8 @@ window the float keeps the r earliest.  With n signals T_1 <= ... <= T_n recorde
 which is a density: it integrates to 1 over all records of at most r signals.  If the r *strongest* are kept instead,
 each signal (clutter or not) has a strength from a common unknown distribution; with u the share of strengths below
 the weakest one kept, the factor of the others becomes 1 - P_D P(in window) (1 - u), the clutter factor exp(-lambda
-(1 - u)), and u is integrated out against r (1 - u)^(r - 1).
+(1 - u)), and u is integrated out against r (1 - u)^(r - 1).  If emission times are not known, all signals of a step are
+late by the same tau, which is integrated out (``placet.tracking.delays``).
 """
 
 from collections.abc import Callable
@@ -23,10 +24,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import DataError
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 from placet.data.errors import as_choices
 from placet.kernels.tracking import association
 from placet.kernels.tracking.association import SignalStep
+from placet.tracking.delays import DelayNodes, DelayPrior, check_emission, delay_prior, free_nodes, labeled_nodes
 from placet.tracking.geometry import distances
 from placet.tracking.observations import CLUTTER, UNKNOWN, Arrivals, Beacons
 
@@ -34,6 +36,8 @@ EXACT_LIMIT = 10
 LEVELS = 16  # Gauss-Legendre nodes for the unknown share u of weaker strengths
 METHODS = ("auto", "exact", "bethe")
 KEEP = ("earliest", "strongest")
+POSITIONS_AT_ONCE = 64  # whose delays are integrated out together
+LEAST_DELAY = 1e-9  # delays of less than this probability are left out of associations
 
 
 def clutter_probability(rate: float) -> float:
@@ -72,6 +76,7 @@ class Evidence(NamedTuple):
     exact: bool
     rest: SignalStep
     known: Labeled | None
+    delay: DelayPrior | None
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,8 @@ class SignalModel:
     confidence_ratio : function that maps recorded confidences to p(confidence | clutter) / p(confidence | signal);
         without it confidences are ignored
     method : "exact", "bethe" or "auto" (exact up to 10 signals per step)
+    emission : "known" or "unknown": whether the seconds at which the beacons sound are known, or only the differences
+        between beacons in a step; or a standard deviation, or a pair (earliest, latest), of the delay in seconds
     """
 
     detection: ArrayLike = 0.9
@@ -100,8 +107,10 @@ class SignalModel:
     ranked: bool = True
     confidence_ratio: Callable[[Floats], Floats] | None = None
     method: str = "auto"
+    emission: Any = "known"
 
     def __post_init__(self) -> None:
+        check_emission(self.emission)
         detection, sigma = np.asarray(self.detection, dtype=float), np.asarray(self.sigma, dtype=float)
         if not ((detection >= 0) & (detection <= 1)).all():
             raise ValueError(f"detection {self.detection} must lie in [0, 1]")
@@ -127,6 +136,7 @@ def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[E
     label = np.full(len(arrivals.time), UNKNOWN) if arrivals.source is None else arrivals.source
     _check_labels(label, beacons, arrivals)
     offset = arrivals.clock_offset()
+    delay = delay_prior(model.emission, beacons, arrivals.window, model.clutter_rate > 0)
     out = []
     for k, day in enumerate(arrivals.day):
         rows = slice(arrivals.offsets[k], arrivals.offsets[k + 1])
@@ -157,7 +167,7 @@ def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[E
         )
         rest, known = without_labels(step)
         exact = model.method == "exact" or (model.method == "auto" and len(rest.time) <= EXACT_LIMIT)
-        out.append(Evidence(on, np.ascontiguousarray(beacons.position[on]), step, exact, rest, known))
+        out.append(Evidence(on, np.ascontiguousarray(beacons.position[on]), step, exact, rest, known, delay))
     return out
 
 
@@ -175,10 +185,16 @@ def without_labels(step: SignalStep) -> tuple[SignalStep, Labeled | None]:
     return step._replace(**by_source, **by_signal), Labeled(signal, source, open_signal, open_source, log_clutter)
 
 
+def _apparent_delay(item: Evidence, known: Labeled, far: Floats) -> Floats:
+    """Seconds (n, known) by which the labeled signals are late, at distances (n, active beacons)."""
+    step, i = item.step, known.source
+    return np.asarray(step.time[known.signal] - step.shift[i] - far[:, i] / step.speed[i])
+
+
 def _log_known(item: Evidence, known: Labeled, far: Floats) -> Floats:
     """Log factor (n,) of the labeled signals at distances (n, active beacons): normal densities, and clutter."""
     step, i = item.step, known.source
-    z = (step.time[known.signal] - step.shift[i] - far[:, i] / step.speed[i]) / step.sigma[i]
+    z = _apparent_delay(item, known, far) / step.sigma[i]
     with np.errstate(divide="ignore"):  # a beacon that is never heard: minus infinity
         peak = np.log(step.detection[i] / (step.sigma[i] * np.sqrt(2 * np.pi)))
     return np.asarray((peak - 0.5 * z * z).sum(axis=1) + known.log_clutter)
@@ -187,6 +203,16 @@ def _log_known(item: Evidence, known: Labeled, far: Floats) -> Floats:
 def log_likelihood(item: Evidence, position: Floats, geometry: str, out: Floats) -> Floats:
     """Add log p(signals of the step | position) to ``out`` (n,) for positions (n, 2)."""
     far = distances(position, item.position, geometry)
+    if item.delay is None:
+        return _add_log_likelihood(item, far, out)
+    for first in range(0, len(far), POSITIONS_AT_ONCE):
+        rows = slice(first, first + POSITIONS_AT_ONCE)
+        out[rows] += _over_delays(item, item.delay, far[rows])[2]
+    return out
+
+
+def _add_log_likelihood(item: Evidence, far: Floats, out: Floats) -> Floats:
+    """Add log p(signals | distances) to ``out`` (n,) for distances (n, active beacons)."""
     if item.known is not None:
         out += _log_known(item, item.known, far)
         far = np.ascontiguousarray(far[:, item.known.open_source])
@@ -194,17 +220,65 @@ def log_likelihood(item: Evidence, position: Floats, geometry: str, out: Floats)
     return out
 
 
+def _over_delays(item: Evidence, prior: DelayPrior, far: Floats) -> tuple[DelayNodes, Floats, Floats]:
+    """Nodes of the delay at distances (n, active beacons), their log share of the integral, and its log (n,)."""
+    known = item.known
+    if known is not None and len(known.source):
+        late = _apparent_delay(item, known, far)
+        nodes = labeled_nodes(prior, item.rest, late, item.step.sigma[known.source])
+    else:
+        nodes = free_nodes(prior, item.rest, far)
+    value = np.append(_add_log_likelihood(item, _delayed(item, far, nodes), nodes.log_mass.copy()), -np.inf)
+    begin = nodes.offsets[:-1]
+    top = np.where(np.diff(nodes.offsets) > 0, np.maximum.reduceat(value, begin), -np.inf)
+    own = nodes.position
+    with np.errstate(divide="ignore", invalid="ignore"):  # what cannot happen: minus infinity
+        part = np.exp(value[:-1] - np.where(top > -np.inf, top, 0.0)[own])
+        total = top + np.log(np.bincount(own, part, len(far)))
+        return nodes, value[:-1] - total[own], np.where(top > -np.inf, total, -np.inf)
+
+
+def _delayed(item: Evidence, far: Floats, nodes: DelayNodes) -> Floats:
+    """Distances (nodes, active beacons) at which signals without a delay would come as late."""
+    return np.ascontiguousarray(far[nodes.position] + nodes.delay[:, None] * item.step.speed)
+
+
+def probable_distances(item: Evidence, position: Floats, geometry: str) -> tuple[Ints, Floats, Floats]:
+    """Distances that explain the signals without a delay, (m, active beacons), given positions (n, 2).
+
+    Also the position of each (m,), and its probability (m,) given the signals: 1 if emission times are known.
+    """
+    far = distances(position, item.position, geometry)
+    if item.delay is None:
+        return np.arange(len(far)), far, np.ones(len(far))
+    nodes, log_share, total = _over_delays(item, item.delay, far)
+    share = np.where(total[nodes.position] > -np.inf, np.exp(log_share), 0.0)
+    few = share > LEAST_DELAY
+    return nodes.position[few], _delayed(item, far, nodes)[few], share[few]
+
+
 def association_probabilities(item: Evidence, position: Floats, geometry: str) -> Floats:
     """P(signal j from active beacon i | position p), (n, signals, active beacons); the rest of each row is clutter."""
-    far = distances(position, item.position, geometry)
+    own, far, share = probable_distances(item, position, geometry)
+    found = associations(item, far)
+    if item.delay is None:
+        return found
+    out = np.zeros((len(position), *found.shape[1:]))
+    np.add.at(out, own, share[:, None, None] * found)
+    out[np.bincount(own, minlength=len(position)) == 0] = np.nan
+    return out
+
+
+def associations(item: Evidence, far: Floats) -> Floats:
+    """P(signal j from active beacon i | distances), (n, signals, active beacons)."""
     known, total = item.known, np.empty(len(far))
     if known is None:
-        out = np.empty((len(position), len(item.step.time), len(item.beacon)))
+        out = np.empty((len(far), len(item.step.time), len(item.beacon)))
         association.log_sums(far, item.rest, item.exact, total, out)
         return out
-    part = np.empty((len(position), len(known.open_signal), len(known.open_source)))
+    part = np.empty((len(far), len(known.open_signal), len(known.open_source)))
     association.log_sums(np.ascontiguousarray(far[:, known.open_source]), item.rest, item.exact, total, part)
-    out = np.zeros((len(position), len(item.step.time), len(item.beacon)))
+    out = np.zeros((len(far), len(item.step.time), len(item.beacon)))
     out[:, known.signal, known.source] = 1.0
     out[:, known.open_signal[:, None], known.open_source] = part
     out[total + _log_known(item, known, far) == -np.inf] = np.nan

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from placet.data import DataError
 from placet.data.arrays import Floats
+from placet.tracking.delays import KNOWN
 from placet.tracking.geometry import checked_points, exact_distance, moments, two_clouds
 from placet.tracking.motion import MotionPlan, checked_diffusion, plan_moves
 from placet.tracking.observation_model import Evidence, SignalModel, association_probabilities, evidence
@@ -46,6 +47,8 @@ class RankedSignalTracker:
     ranked : False for the baseline that ignores the order (equation 5.72)
     confidence_ratio : function that maps confidences to p(confidence | clutter) / p(confidence | signal)
     method : how to sum over associations: "exact", "bethe" or "auto"
+    emission : "known" or "unknown": whether the seconds at which the beacons sound are known, or only the differences
+        between beacons in a step; or a standard deviation, or a pair (earliest, latest), of the delay in seconds
     particles : number of particles per chain
     chains : number of independent filters, run to see whether they agree
     threshold : resample when the effective number of particles falls below this share
@@ -74,6 +77,7 @@ class RankedSignalTracker:
     ranked: bool = True
     confidence_ratio: Any = None
     method: str = "auto"
+    emission: Any = "known"
     particles: int = 10_000
     chains: int = 2
     threshold: float = 0.5
@@ -104,6 +108,7 @@ class RankedSignalTracker:
             self.ranked,
             self.confidence_ratio,
             self.method,
+            self.emission,
         )
 
     def track(
@@ -187,6 +192,8 @@ class RankedSignalTracker:
             raise DataError(
                 f"day {arrivals.day[0]:g}: no beacon sounds on the first day; check since and until, and the epoch"
             )
+        if self.model.emission != KNOWN:
+            return here
         far = exact_distance(here, beacons.position[on], beacons.geometry)
         slack = 10 * np.max(self.sigma)
         reach = (arrivals.window[1] + slack - beacons.emission_times(arrivals.day[0])[on]) * np.asarray(beacons.speed)[
