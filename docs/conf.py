@@ -21,8 +21,11 @@ extensions = [
     "sphinx.ext.viewcode",
     "reference",
     "mathml",
+    "pages",
+    "sphinx_inline_tabs",
+    "sphinx_codeautolink",
 ]
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "_templates", "files", "notebooks"]
 html_math_renderer = "mathml"

@@ -1,4 +1,4 @@
-"""Write docs/pictures/page.png: the report page of docs/files/votes.csv, rendered by chromium."""
+"""Write docs/pictures/page.png and page-dark.png: the report page of docs/files/votes.csv, rendered by chromium."""
 
 import shutil
 import tempfile
@@ -20,10 +20,11 @@ def main() -> None:
         origin = Origin(files=("votes.csv",), seed=0, date="2026-11-16 12:00 UTC")
         write_consensus_page(path, board, votes, title="Which animal do people prefer?", origin=origin)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        shown = browser.new_page(viewport={"width": 1000, "height": 820})
-        shown.set_default_timeout(120_000)
-        shown.goto(path.as_uri())
-        shown.screenshot(path=DOCS / "pictures" / "page.png")
+        for name, colors in (("page", "light"), ("page-dark", "dark")):
+            shown = browser.new_page(viewport={"width": 1000, "height": 820}, color_scheme=colors)
+            shown.set_default_timeout(120_000)
+            shown.goto(path.as_uri())
+            shown.screenshot(path=DOCS / "pictures" / f"{name}.png")
         browser.close()
 
 
