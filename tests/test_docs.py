@@ -1,7 +1,9 @@
 """The documentation: links lead somewhere, pages start from files that are there, and every entry of a table is described."""
 
+import doctest
 import json
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -21,7 +23,17 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
 HOWTOS = sorted(path for path in (DOCS / "howto").glob("*.md") if path.name != "index.md")
 FILES = {path.name for path in (DOCS / "files").iterdir()}
-NO_DATA = {"deploying.md"}  # how to install
+NO_DATA = {
+    "deploying.md",
+    "real_data.md",
+    "coming_from.md",
+    "studio.md",
+}  # how to install, public data, other libraries, a browser
+ONE_DOOR = {"torch.md", "scikit-learn.md"}  # Python alone
+PICTURES = {
+    "leaderboard", "style_control", "raters", "ratings_over_time", "score_tables",
+    "audit", "election", "voters", "comparing", "clicks", "search", "ratings", "tracking",
+}  # fmt: skip
 
 
 def name(path):
@@ -55,23 +67,78 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", HOWTOS, ids=name)
-def test_a_how_to_starts_from_a_file(page):
+def test_a_how_to_starts_from_a_file_that_is_shown_and_read(page):
+    """The first thing that Python does is to read a file of docs/files, which the page shows and offers before."""
     if page.name in NO_DATA:
         return
-    first = re.search(
-        r"^```(?:python|pycon|console|\{literalinclude\}[^\n]*|)\n.*?^```$", page.read_text(), re.DOTALL | re.MULTILINE
-    )
-    block = first[0].split("\n", 1)
-    ending = r"[\w*/-]+\.(?:csv|ballots|soc|toc|letor|run|txt|prefs|parquet|agg|eval)\b"
-    told = re.findall(ending, first[0])
-    assert told, f"{page.name} starts without a file: {block[1][:200]}"
+    text = page.read_text()
+    examples = doctest.DocTestParser().get_examples(text)
+    first = next(one for one in examples if not re.match(r"(import|from) ", one.source))
+    called = re.search(r'\b(read\w*|scan|choice)\("([\w*.-]+)"', first.source)
+    assert called, f"{page.name} starts with {first.source}"
+    files = [path.name for path in (DOCS / "files").glob(called[2])]
+    assert files, f"{page.name} reads {called[2]}"
+    before = "\n".join(text.splitlines()[: first.lineno])
+    assert all(f"<../files/{file}>`" in before for file in files), f"{page.name} does not offer {files}"
+    assert any(f"{{literalinclude}} ../files/{file}" in before for file in files), f"{page.name} does not show {files}"
 
 
 @pytest.mark.parametrize("page", HOWTOS, ids=name)
 def test_files_that_an_example_reads_are_there(page):
     text = "\n".join(line for line in page.read_text().splitlines() if line.startswith((">>> ", "... ")))
-    for file in re.findall(r'(?:read\w*|open)\("([\w.-]+\.(?:csv|ballots|letor|run|txt))"', text):
+    for file in re.findall(r'(?:read\w*|open|scan|choice)\("([\w.-]+\.(?:csv|ballots|letor|run|txt|soc|prefs))"', text):
         assert file in FILES, f"{page.name} reads {file}"
+
+
+@pytest.mark.parametrize("page", HOWTOS, ids=name)
+def test_command_and_python_stand_side_by_side(page):
+    if page.name in NO_DATA | ONE_DOOR:
+        return
+    tabs = re.findall(r"^:::\{tab\} (\w+)\n```(\w+)$", page.read_text(), re.MULTILINE)
+    assert tabs[:2] == [("Command", "console"), ("Python", "python")]
+    assert tabs == tabs[:2] * (len(tabs) // 2)
+
+
+@pytest.mark.parametrize("page", [*HOWTOS, DOCS / "getting_started.md"], ids=name)
+def test_examples_show_numbers_not_truth(page):
+    shown = [one.want.strip() for one in doctest.DocTestParser().get_examples(page.read_text())]
+    assert not {"True", "False", "np.True_", "np.False_"} & set(shown)
+
+
+@pytest.mark.parametrize("page", sorted(PICTURES))
+def test_pages_where_one_would_rather_look_have_a_picture_by_day_and_by_night(page):
+    assert f"](../pictures/{page}.svg)" in (DOCS / "howto" / f"{page}.md").read_text()
+    light, dark = ((DOCS / "pictures" / f"{page}{form}.svg").read_text() for form in ("", "-dark"))
+    assert light != dark
+    assert re.sub(r"<style>.*?</style>", "", light) == re.sub(r"<style>.*?</style>", "", dark)
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """What every command prints that the documentation shows: one process runs them all."""
+    if sys.platform == "win32":
+        pytest.skip("there are no pseudo-terminals")
+    found = runpy.run_path(str(DOCS.parent / "tools" / "shown_commands.py"))
+    shown = {path: list(found["shown_commands"](path.read_text())) for path in found["PAGES"]}
+    if find_spec("torch") is None:
+        shown.pop(DOCS / "howto" / "labels.md")
+    answers = found["run"]([[one.command for one in page] for page in shown.values()])
+    return {path: list(zip(commands, page)) for (path, commands), page in zip(shown.items(), answers)}
+
+
+@pytest.mark.parametrize(
+    "page", [DOCS.parent / "README.md", *PAGES], ids=lambda path: path.relative_to(DOCS.parent).as_posix()
+)
+def test_commands_print_what_is_shown(page, printed):
+    """Every command of a console block runs; what stands below it is what it prints at a terminal of 80 columns."""
+    for one, answer in printed.get(page, ()):
+        assert answer.code == 0, (one.command, answer.notes)
+        assert not one.output or one.is_printed_by(answer.output), (one.command, answer.output)
+
+
+def test_the_first_pages_show_commands(printed):
+    for page in (DOCS.parent / "README.md", DOCS / "getting_started.md", DOCS / "howto" / "leaderboard.md"):
+        assert any(one.output for one, _ in printed[page]), page
 
 
 def test_the_files_are_those_that_their_tool_writes(tmp_path, monkeypatch):

@@ -7,7 +7,6 @@ import select
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -155,21 +154,6 @@ def board_lines(rows, width=80):
 
     bars = [None if row[2] is None else (row[1] - 2 * row[2], row[1], row[1] + 2 * row[2]) for row in rows]
     return [line.plain for line in leaderboard(HEAD, rows, bars, width, "-o")]
-
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize(
-    ("file", "pages"),
-    [("votes.csv", ["README.md", "docs/getting_started.md"]), ("club.ballots", ["docs/getting_started.md"])],
-)
-def test_the_boards_of_the_first_pages_are_copied_from_a_run(file, pages):
-    shown = on_a_terminal(["aggregate", file, "--quiet"], ROOT / "docs/files", columns=80)
-    board = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines() if line.strip()]
-    assert len(board) >= 4
-    for page in pages:
-        assert "\n".join(board) + "\n```" in (ROOT / page).read_text(), page
 
 
 def test_a_board_starts_with_the_rank_and_has_bars_at_80_columns_and_rules_between_tiers():

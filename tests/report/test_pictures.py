@@ -64,17 +64,43 @@ def test_lines_of_scores_over_time_have_names():
         pictures.history_picture(placet.consensus(data, "bradley-terry"))
 
 
-@pytest.mark.parametrize("page", ["style_control", "raters", "ratings_over_time", "score_tables"])
+@pytest.mark.parametrize("page", sorted(pictures.DRAWN))
 def test_every_page_shows_a_picture_that_is_there(page):
     assert f"../pictures/{page}.svg" in (PAGES / "howto" / f"{page}.md").read_text()
     picture = (PAGES / "pictures" / f"{page}.svg").read_text()
     assert texts(picture)
-    assert len(picture) < 40_000
+    assert len(picture) < 60_000
+
+
+def test_rounds_of_a_count_have_the_votes_of_the_record():
+    ballots = placet.read(ROOT / "docs/files/club.ballots")
+    picture = pictures.rounds_picture(placet.consensus(ballots, "irv").record)
+    assert {"8", "7", "5", "12", "20", "round 1: Bob is eliminated", "round 3: Cid is elected"} <= set(texts(picture))
+    assert len(list(ElementTree.fromstring(picture).iter(f"{SVG}rect"))) == len(
+        placet.consensus(ballots, "irv").record.rows()
+    )
+
+
+def test_contradicted_majorities_are_framed():
+    ballots = placet.read(ROOT / "docs/files/abc.ballots")
+    framed = lambda order: len(  # noqa: E731
+        [
+            one
+            for one in ElementTree.fromstring(pictures.majorities_picture(ballots, order)).iter()
+            if one.get("class") == "far"
+        ]
+    )
+    assert framed(["B", "A", "C"]) == 1
+    assert framed(["A", "B", "C"]) == 0
+    assert {"40%", "60%", "100%", "0%"} <= set(texts(pictures.majorities_picture(ballots, ["B", "A", "C"])))
 
 
 def test_a_picture_is_written_whole(tmp_path):
     pictures.write_picture(tmp_path / "x.svg", pictures.boards_picture({"x": placet.consensus(votes(), "borda")}))
-    assert texts((tmp_path / "x.svg").read_text())
+    light, dark = (tmp_path / "x.svg").read_text(), (tmp_path / "x-dark.svg").read_text()
+    assert texts(light) == texts(dark)
+    assert "#1b2430" in light
+    assert "#1b2430" not in dark
 
 
 def test_grid_lines_stand_at_round_numbers():
