@@ -199,3 +199,11 @@ def test_axes_have_round_numbers_and_dates_and_lines_their_names_apart(votes):
     page = consensus_page(drifting, moving, origin=Origin())
     assert "(November 2023 to February 2025)" in lead(page)
     assert all(f">{line.label}<" in page for line in chart.lines)
+
+
+def test_the_page_of_slices_says_how_many_data_and_from_when():
+    votes = placet.Comparisons.from_battles(["ant"] * 3, ["bee"] * 3, ["a", "a", "b"])
+    found = placet.consensus({"soil": votes, "air": votes})
+    told = lead(slices_page(found, origin=Origin(period=("2026-01-03", "2026-10-30"))))
+    assert told.endswith(", from 6 votes (January to October 2026).")
+    assert lead(slices_page(found)).endswith(", from 6 votes.")

@@ -82,3 +82,14 @@ def test_a_place_is_lost_to_an_item_above_it_too():
     board = placet.consensus(placet.Rankings.from_orders([["a", "b", "c"]] * 6 + [["b", "a", "c"]] * 5), "borda")
     found = fragility_of(board, board.asked, goal="place", k=2, prove=0)
     assert found.count == 1
+
+
+def test_votes_of_many_days_are_counted_by_what_they_say():
+    a, b, outcome, agent = zip(*ROWS)
+    days = [f"2026-01-{1 + k % 28:02}" for k in range(len(ROWS))]
+    dated = placet.Comparisons.from_battles(a, b, outcome, agent=agent, time=days)
+    result = placet.consensus(dated, "bradley-terry", drift=0.05, step="1w")
+    table = re.search(r"each set was found.*?</table>", consensus_page(result, dated), re.DOTALL)[0]
+    assert "2026" not in table
+    count = sum(int(cell) for cell in re.findall(r">(\d+)</td>", table))
+    assert count == decided_places(result)[0].count

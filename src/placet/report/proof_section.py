@@ -47,15 +47,28 @@ def fragility_blocks(c: Consensus) -> list[PageBlock]:
 
 def _removed(found: "Fragility", one: "FragileClaim") -> list[PageBlock]:
     """What decides the first place, as a table."""
-    if not one.removed:
+    removed = _counted(one.removed)
+    if not removed:
         return []
-    names = list(dict.fromkeys(name for row in one.removed for name in row if name != "voter"))  # a page names nobody
+    names = list(dict.fromkeys(name for row in removed for name in row))
     numbers = ("removed", "of", "votes", "ballots", "ballot")
     columns = [TableColumn(name, "", "num" if name in numbers else "") for name in names]
-    rows = [[_text(row.get(name, "")) for name in names] for row in one.removed[:MOST_LISTED]]
+    rows = [[_text(row.get(name, "")) for name in names] for row in removed[:MOST_LISTED]]
     label = f"The {found.unit}s that decide {one.claim.words()}"
-    cut = f"{MOST_LISTED} of {len(one.removed):,} rows are shown." if len(one.removed) > MOST_LISTED else ""
+    cut = f"{MOST_LISTED} of {len(removed):,} rows are shown." if len(removed) > MOST_LISTED else ""
     return [TableFigure(label=label, columns=columns, rows=rows, left_out=cut)]
+
+
+def _counted(removed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows without voters, whom a page does not name, and times; rows that are then alike are counted together."""
+    if not any({"voter", "time"} & set(row) for row in removed) or not all("removed" in row for row in removed):
+        return [{name: value for name, value in row.items() if name != "voter"} for row in removed]
+    found: dict[tuple[tuple[str, Any], ...], float] = {}
+    for row in removed:
+        kind = tuple((name, value) for name, value in row.items() if name not in ("voter", "time", "removed", "of"))
+        found[kind] = found.get(kind, 0) + row["removed"]
+    most_first = sorted(found.items(), key=lambda one: -one[1])
+    return [{**dict(kind), "removed": count} for kind, count in most_first]
 
 
 def _text(value: Any) -> str:

@@ -9,6 +9,7 @@ from placet.aggregate import Consensus, ConsensusSet
 from placet.aggregate.method_table import record_of
 from placet.aggregate.result.slices import compare_slices
 from placet.output.numbers import number
+from placet.report.data_words import UNITS, evidence
 from placet.report.document import Origin, document, write_page
 from placet.report.figures import TEMPLATES, Cell, Figure, Lead, PageBlock, Sections, TableColumn, TableFigure
 from placet.report.notes_section import log_blocks, notes_blocks
@@ -69,7 +70,7 @@ def slices_page(
         ("Method", [words] if (words := record_of(found.method).words) else []),
     ]
     known = {"method": found.method, "by": found.by, "level": level, "notes": list(found.notes)}
-    lead, log = _lead(found, frame, level), log_blocks(found.notes)
+    lead, log = _lead(found, frame, level, origin), log_blocks(found.notes)
     title = title or f"Rankings by {found.by}"
     return document(title, lead, sections, origin, known, found.to_frame(level), log)
 
@@ -79,14 +80,25 @@ def write_slices_page(path: str | os.PathLike[str], found: ConsensusSet, **optio
     write_page(path, slices_page(found, **options))
 
 
-def _lead(found: ConsensusSet, frame: Any, level: float) -> Lead:
+def _lead(found: ConsensusSet, frame: Any, level: float, origin: Origin | None) -> Lead:
     by = str(found.by)
+    data = _evidence(found, origin)
     if not frame["p"].count():
-        return Lead((), (f"One board for each of the {len(found):,} values of ", by, "."))
+        return Lead((), (f"One board for each of the {len(found):,} values of ", by, f"{data}."))
     differ = int(frame["differs"].fill_null(False).sum())
     who = f"{differ:,} of {len(frame):,} items rank" if differ else "No item ranks"
     start = f" differently between the {len(found):,} values of "
-    return Lead((who,), (start, by, f" beyond chance ({level:.0%}, all items at once)."))
+    return Lead((who,), (start, by, f" beyond chance ({level:.0%}, all items at once){data}."))
+
+
+def _evidence(found: ConsensusSet, origin: Origin | None) -> str:
+    """ ", from 900 votes (January to October 2026)", if the boards know their data."""
+    own = [board.asked.data.describe() for board in found.values() if board.asked is not None]
+    unit = next((unit for unit in UNITS if own and all(unit in one for one in own)), None)
+    if unit is None or len(own) < len(found):
+        return ""
+    period = None if origin is None else origin.period
+    return f", from {evidence({unit: sum(float(one[unit]) for one in own)}, period)}"
 
 
 def _switch(found: ConsensusSet, level: float, owner: OwnerColumns) -> list[PageBlock]:

@@ -16,6 +16,7 @@ from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Ints, Names, frozen, plain_names
 from placet.data.errors import one_of
 from placet.escaping import visible
+from placet.io.text import plural
 from placet.optim import Fit
 from placet.stats import normal_quantile
 
@@ -663,10 +664,10 @@ class Consensus:
     def __repr__(self) -> str:
         shown = []
         for k in self.order[:3]:
-            error = "" if self.stderr is None else f" ± {self.stderr[k]:.2g}"
-            shown.append(f"{visible(str(self.items[k]))} {self.scores[k]:.3g}{error}")
+            error = "" if self.stderr is None else f" ± {_short(self.stderr[k], 2)}"
+            shown.append(f"{visible(str(self.items[k]))} {_short(self.scores[k], 3)}{error}")
         more = f", ... {len(self.items)} items" if len(self.items) > 3 else ""
-        notes = f", {len(self.notes)} notes" if self.notes else ""
+        notes = f", {plural(len(self.notes), 'note')}" if self.notes else ""
         return f"Consensus({self.method}: {', '.join(shown)}{more}{notes})"
 
     # Internals
@@ -771,3 +772,9 @@ def tied_groups(scores: Floats, tolerance: float) -> tuple[Ints, Ints]:
     tier = np.empty(len(falling), np.int64)
     tier[falling] = np.cumsum(gap)
     return tier, np.bincount(tier)
+
+
+def _short(value: float, digits: int) -> str:
+    """A number with its first digits, without an exponent unless it is vast or tiny."""
+    text = f"{value:.{digits}g}"
+    return f"{value:.{0 if abs(value) > 1 else 4}f}" if "e" in text and 1e-9 < abs(value) < 1e9 else text
