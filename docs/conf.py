@@ -10,6 +10,8 @@ import placet
 
 sys.path.append(str(Path(__file__).parent))  # the directives of the reference, and formulas
 
+import formulas
+
 project = "Placet"
 author = "the Placet developers"
 copyright = "2026, the Placet developers"
@@ -44,8 +46,8 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_mock_imports = [] if find_spec("torch") else ["torch"]  # optional, here as everywhere
 
-# Docstrings are written to be read in the source: plain words, formulas, ``code`` and doctests.  Everything else that
-# reStructuredText would give a meaning to is escaped here, so that no formula needs marks of its own.
+# Docstrings are written to be read in the source: plain words, formulas, ``code`` and doctests.  Formulas are found by
+# their shape; what else reStructuredText would give a meaning to is escaped, so that nothing needs marks of its own.
 _CODE = re.compile(r"(``.+?``)")
 _NAME = re.compile(r"`([^`]+)`")
 _MARKS = re.compile(r"([|*\\])|(?<=\w)(_)(?!\w)")
@@ -53,7 +55,13 @@ _MARKS = re.compile(r"([|*\\])|(?<=\w)(_)(?!\w)")
 
 def _escaped(text: str) -> str:
     parts = _CODE.split(_NAME.sub(r"``\1``", text) if "``" not in text else text)
-    return "".join(part if part.startswith("``") else _MARKS.sub(r"\\\g<0>", part) for part in parts)
+    return "".join(
+        part if part.startswith("``") else "".join(_marked(*piece) for piece in formulas.parts(part)) for part in parts
+    )
+
+
+def _marked(is_formula: bool, text: str) -> str:
+    return rf"\ :math:`{formulas.latex(text)}`\ " if is_formula else _MARKS.sub(r"\\\g<0>", text)
 
 
 def _plain(app, what, name, obj, options, lines) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple, get_args
 
+import formulas
 import numpy as np
 from numpy.typing import NDArray
 from shared_parameters import shared_text
@@ -25,12 +26,15 @@ _LONG = [
 
 
 def escaped(text: str) -> str:
-    """Prose of a docstring as Markdown: code stays code, and nothing else has a meaning."""
-    parts = _CODE.split(text)
+    """Prose of a docstring as Markdown: code stays code, formulas are formulas, and nothing else has a meaning."""
     return "".join(
-        f"`{part.strip('`')}`" if _CODE.fullmatch(part) else re.sub(r"([\\*_<>$\[\]{}|~#^])", r"\\\1", part)
-        for part in parts
+        f"`{part.strip('`')}`" if _CODE.fullmatch(part) else "".join(_marked(*piece) for piece in formulas.parts(part))
+        for part in _CODE.split(text)
     )
+
+
+def _marked(is_formula: bool, text: str) -> str:
+    return f"${formulas.latex(text)}$" if is_formula else re.sub(r"([\\*_<>$\[\]{}|~#^])", r"\\\1", text)
 
 
 def type_text(annotation: Any) -> str:

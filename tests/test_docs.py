@@ -296,6 +296,49 @@ def test_formulas_become_mathml_without_a_network():
     assert "mathjax" not in (DOCS / "conf.py").read_text()
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "i beats j with probability 1 / (1 + e^-d), d = theta_i - theta_j.",
+            [r"1 / (1 + e^{-d}), d = \theta_{i} - \theta_{j}"],
+        ),
+        ("sum_{i<=k} g(r_i) d(i), over k rows", [r"\sum_{i \le k} g (r_{i}) d (i)"]),
+        ("C = (2^|R| - 1) / |R|; the rest", [r"C = (2^{|R|} - 1) / | R |"]),
+        ("C_k = (2^N_k - 1) / N_k", [r"C_{k} = (2^{N_{k}} - 1) / N_{k}"]),
+        ("alpha = -<g, h> / |h|^2", [r"\alpha = - \langle g, h \rangle / | h |^{2}"]),
+        ("O(n^3) for a forest; n_trees of them, theta_ and max_iter - as always", ["O (n^{3})"]),
+        ("a sum over ballots of 1 / (k + place), and A or B - or both", []),
+    ],
+)
+def test_formulas_of_docstrings_are_found_by_their_shape(text, found, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import formulas
+
+    pieces = list(formulas.parts(text))
+    assert "".join(piece for _, piece in pieces) == text
+    assert [formulas.latex(piece) for is_formula, piece in pieces if is_formula] == found
+
+
+def test_every_formula_of_the_reference_becomes_mathml(reference):
+    if find_spec("latex2mathml") is None:
+        pytest.skip("latex2mathml is not installed")
+    from mathml import mathml
+
+    found = [
+        formula
+        for entries in reference.REFERENCES.values()
+        for _, lines in entries()
+        for formula in re.findall(r"(?<!\\)\$([^$]+)(?<!\\)\$", "\n".join(lines))
+    ]
+    assert len(found) > 100
+    for formula in found:
+        made = mathml(formula, "inline")
+        assert made.startswith("<math")
+        assert "\\" not in made, formula
+    assert r"$1 / (1 + e^{-d}), d = \theta_{i} - \theta_{j}$" in "\n".join(dict(reference.models())["bradley-terry"])
+
+
 def test_the_start_page_leads_to_every_how_to():
     text = (DOCS / "index.md").read_text()
     led = set(re.findall(r"\{doc\}`howto/([\w-]+)`", text))

@@ -47,7 +47,7 @@ def fragility_blocks(c: Consensus) -> list[PageBlock]:
 
 def _removed(found: "Fragility", one: "FragileClaim") -> list[PageBlock]:
     """What decides the first place, as a table."""
-    removed = _counted(one.removed)
+    removed = _counts_by_kind(one.removed)
     if not removed:
         return []
     names = list(dict.fromkeys(name for row in removed for name in row))
@@ -59,7 +59,7 @@ def _removed(found: "Fragility", one: "FragileClaim") -> list[PageBlock]:
     return [TableFigure(label=label, columns=columns, rows=rows, left_out=cut)]
 
 
-def _counted(removed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _counts_by_kind(removed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows without voters, whom a page does not name, and times; rows that are then alike are counted together."""
     if not any({"voter", "time"} & set(row) for row in removed) or not all("removed" in row for row in removed):
         return [{name: value for name, value in row.items() if name != "voter"} for row in removed]
