@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import subprocess
 import sys
 
@@ -228,6 +229,54 @@ def test_features(layout, tmp_path):
 def test_what_may_be_read_in_two_ways_is_refused(text, said):
     with pytest.raises(DataError, match=said):
         placet.read(as_file(text))
+
+
+PASTED = {
+    "sides.csv": (
+        "model_a,model_b,left,right,winner\nx,y,p,q,left\n",
+        ["--a model_a --b model_b", "--a left --b right"],
+    ),
+    "words.csv": ("player1,player2,winner\n1,2,1\n2,1,1\n", ["--read outcomes=words", "--read outcomes=names"]),
+    "ranks.csv": ("Pizza,Sushi,Tacos\n3,3,2\n2,3,3\n", ["--read layout=ranks", "--read layout=scores"]),
+    "formats.csv": (
+        "user,item,rating,qid,label,f1\nu,a,1,1,1,1\nu,b,2,1,0,3\n",
+        ["--format ratings", "--format features"],
+    ),
+    "two places.csv": (
+        "choice1,choice2,winner\ntea,milk,tea\nmilk,water,water\n",
+        ["--format battles --a choice1 --b choice2 --winner winner", "--read layout=places"],
+    ),
+    "places.csv": (
+        "choice1,choice2,choice3,winner\ntea,milk,water,milk\nmilk,water,tea,tea\n",
+        ["--format best-worst --read shown=choice1,choice2,choice3 --read best=winner", "--read layout=places"],
+    ),
+    "positions.csv": (
+        "item1,item2,item3,best,worst\n1,2,3,2,3\n2,3,1,1,2\n",
+        ["--format best-worst --read answers=names", "--format best-worst --read answers=positions"],
+    ),
+    "orders.csv": ("mine,yours\nA > B,B > A\nB > A,A > B\n", ["--ignore yours", "--ignore mine"]),
+}
+
+
+@pytest.mark.parametrize("name", PASTED)
+def test_both_commands_can_be_pasted(name, placet_command, tmp_path):
+    text, options = PASTED[name]
+    path = tmp_path / name
+    path.write_text(text)
+    typed = shlex.join(["placet", "describe", str(path)])
+    ways = [line.strip() for line in placet_command("describe", path, code=2)[1].splitlines()[1:]]
+    assert ways == [f"{typed} {way}" for way in options]
+    found = [placet_command(*shlex.split(way)[1:]) for way in ways]
+    assert found[0] != found[1]
+
+
+def test_the_one_chosen_of_several_shown_is_above_the_others():
+    text = "choice1,choice2,choice3,winner\ntea,milk,water,milk\nmilk,water,tea,tea\n"
+    chosen = placet.read(as_file(text), "best-worst", shown="choice1,choice2,choice3", best="winner")
+    assert [[set(tier) for tier in ballot] for ballot in chosen] == [
+        [{"milk"}, {"tea", "water"}],
+        [{"tea"}, {"milk", "water"}],
+    ]
 
 
 def test_options_choose():

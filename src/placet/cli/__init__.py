@@ -1,6 +1,7 @@
 """The command ``placet``: data on stdout, messages on stderr, exit code 2 on bad data."""
 
 import os
+import shlex
 import sys
 import warnings
 
@@ -116,7 +117,20 @@ def _run() -> None:
         if os.environ.get("PLACET_DEBUG") or not isinstance(error, (ValueError, OSError, *_errors_of_engines())):
             raise
         say(f"placet: {_words(error)}", error=True)
+        for command in _commands_of(error):
+            print(f"  {command}", file=sys.stderr)
         sys.exit(2)
+
+
+def _commands_of(error: Exception) -> list[str]:
+    """What was typed with the options that choose each way to read the data, if there are several."""
+    ways: tuple[str, ...] = getattr(error, "ways", ())
+    if not ways:
+        return []
+    from placet.cli.common.option_wording import in_options
+
+    typed = shlex.join(["placet", *sys.argv[1:]])
+    return [f"{typed} {in_options(way)}" for way in ways]
 
 
 def _words(error: Exception) -> str:

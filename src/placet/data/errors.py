@@ -10,6 +10,7 @@ class DataError(ValueError):
     """Data that cannot be used as given: the message says where, what, how many, and what to do about it.
 
     ``lines``: (source, line, problem, remedy) of the first hundred bad lines, if the error is about lines of a file.
+    ``ways``: if data may be read in several ways, the arguments that choose each of them, as text.
 
     >>> from placet import Comparisons
     >>> Comparisons.from_battles(["ant"], ["ant"], ["a"])
@@ -18,6 +19,14 @@ class DataError(ValueError):
     """
 
     lines: tuple[tuple[str, int, str, str], ...] = ()
+    ways: tuple[str, ...] = ()
+
+    @classmethod
+    def of_ways(cls, message: str, ways: Iterable[str]) -> "DataError":
+        """An error about data that may be read in several ways."""
+        error = cls(message)
+        error.ways = tuple(ways)
+        return error
 
 
 def one_of(value: T, choices: Iterable[T], what: str) -> T:

@@ -113,10 +113,10 @@ def _find_sides(
     if loser is not None:
         return BattleColumns(said or table.find(WINNERS[:1]) or "winner", loser)
     if a is None and b is None and not flags and pair is None:
-        won_lost = find_pair(table, WON_LOST, _NAME_THEM)
+        won_lost = find_pair(table, WON_LOST, _NAME_THEM, 'winner="{}", loser="{}"')
         if won_lost is not None:
             return BattleColumns(*won_lost)
-    sides = (a or "model_a", b or "model_b") if a or b else find_pair(table, SIDES, _NAME_THEM)
+    sides = (a or "model_a", b or "model_b") if a or b else find_pair(table, SIDES, _NAME_THEM, 'a="{}", b="{}"')
     if sides is None:
         return None
     if said or pair or flags:
@@ -132,7 +132,7 @@ def _find_result(table: Table, sides: tuple[str, str]) -> BattleColumns | None:
         return BattleColumns(*sides, flags=(hot[0], hot[1], *((tie,) if tie else ())))
     if (found := table.find(WINNERS)) is not None:
         return BattleColumns(*sides, found)
-    if (both := find_pair(table, SCORES, "name the columns with scores=")) is not None:
+    if (both := find_pair(table, SCORES, "name the columns with scores=", 'scores="{},{}"')) is not None:
         return BattleColumns(*sides, scores=both)
     return None
 
@@ -341,9 +341,11 @@ def _by_winner(
         possible = [name for name, by in (("words", by_word), ("names", by_name)) if ((by >= 0) | rows.bad).all()]
         if len(possible) != 1:
             row = int(np.argmax(differ))
-            raise DataError(
+            ways = ['outcomes="words"', 'outcomes="names"']
+            raise DataError.of_ways(
                 f"{rows.table.name}: {winner} {rows.quote(winner, row)} may be a word for a side or the name of an "
-                f'item ({int(rows.count[differ].sum())} such rows); say outcomes="words" or outcomes="names"'
+                f"item ({int(rows.count[differ].sum())} such rows); say {' or '.join(ways)}",
+                ways,
             )
         reading = possible[0]
     won = by_word if reading == "words" else by_name if reading == "names" else np.where(by_word >= 0, by_word, by_name)

@@ -62,7 +62,7 @@ from placet.io.tables.column_names import roles_by_column, split_names
 from placet.io.tables.row_sources import sniff_separator
 from placet.io.tables.sheets import SHEET_SUFFIXES
 from placet.io.tables.tables import SUFFIXES as TABLES, FileHead, Table, open_head
-from placet.io.tables.vote_columns import vote_columns
+from placet.io.tables.vote_columns import chosen_column, vote_columns
 from placet.io.text import OnError
 from placet.io.trec import (
     Qrels,
@@ -370,11 +370,12 @@ def _choose_table(head: FileHead, table: Table, possible: list[str]) -> tuple[st
     if len(found) == 1:
         name, layout = found.popitem()
         if name == "ballots":
-            _refuse_two_places(table, layout)
+            _refuse_places_and_winner(table, layout)
         return name, layout
     if found:
-        said = " or ".join(f'format="{name}"' for name in found)
-        raise DataError(f"{table.name}: the columns {table.names} may be read in {len(found)} ways; say {said}")
+        ways = [f'format="{name}"' for name in found]
+        said = f"{table.name}: the columns {table.names} may be read in {len(found)} ways; say {' or '.join(ways)}"
+        raise DataError.of_ways(said, ways)
     for name in [name for name in FORMATS if name not in possible and is_tabular(name)]:
         if FORMATS[name].looks_like(head) is not None:
             known = inspect.signature(FORMATS[name].read).parameters
@@ -386,14 +387,14 @@ def _choose_table(head: FileHead, table: Table, possible: list[str]) -> tuple[st
     if (ways_on := ways_with_clicks(table.names)) is not None:
         raise DataError(f"{table.name}: the columns {table.names} {ways_on}")
     if "battles" in possible and (votes := vote_columns(table, WORDS["tie"])) is not None:
-        raise DataError(f"{table.name}: this looks like votes; say {_as_votes(votes)}")
+        raise DataError.of_ways(f"{table.name}: this looks like votes; say {_as_votes(votes)}", [_as_votes(votes)])
     if "ratings" in possible and (rated := table.find(RATED["rating"])) and (item := table.find(RATED["item"])):
         raise DataError(
             f"{table.name}: columns {item!r} and {rated!r} look like ratings, but none says who rated; name it: "
             f'format="ratings", user="..."'
         )
-    ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible if FORMATS[name].write)
-    raise DataError(f"{table.name}: the columns {table.names} do not tell which format this is; say {ways}")
+    hints = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible if FORMATS[name].write)
+    raise DataError(f"{table.name}: the columns {table.names} do not tell which format this is; say {hints}")
 
 
 def _has_needs(head: FileHead, table: Table, name: str) -> bool:
@@ -409,15 +410,28 @@ def _as_votes(columns: tuple[str, str, str]) -> str:
     return f'format="battles", a="{a}", b="{b}", winner="{winner}"'
 
 
-def _refuse_two_places(table: Table, layout: Any) -> None:
-    """Raise a ``DataError`` if two columns of places may be the sides of votes, with their winner in a third."""
-    if layout.layout == "places" and len(layout.main) == 2:
+def _refuse_places_and_winner(table: Table, layout: Any) -> None:
+    """Raise a ``DataError`` if columns of places may be items shown together, with the one chosen in another column."""
+    if layout.layout != "places" or len(layout.main) < 2:
+        return
+    ballots = 'layout="places"'
+    if len(layout.main) == 2:
         votes = vote_columns(table, WORDS["tie"], (layout.main[0], layout.main[1]))
         if votes is not None:
-            raise DataError(
+            raise DataError.of_ways(
                 f"{table.name}: column {votes[2]!r} repeats {votes[0]!r} or {votes[1]!r} in every row, so these may be "
-                f'votes or ballots of two places; for votes say {_as_votes(votes)}; for ballots, layout="places"'
+                f"votes or ballots of two places; for votes say {_as_votes(votes)}; for ballots, {ballots}",
+                [_as_votes(votes), ballots],
             )
+        return
+    chosen = chosen_column(table, layout.main)
+    if chosen is not None:
+        choices = f'format="best-worst", shown="{",".join(layout.main)}", best="{chosen}"'
+        raise DataError.of_ways(
+            f"{table.name}: column {chosen!r} repeats one of {', '.join(layout.main)} in every row, so these may be "
+            f"the items shown and the one chosen, or ballots; for choices say {choices}; for ballots, {ballots}",
+            [choices, ballots],
+        )
 
 
 def roles_in_table(head: FileHead, name: str) -> dict[str, str]:

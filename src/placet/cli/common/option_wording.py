@@ -12,7 +12,7 @@ _ARGUMENT = re.compile(
     rf"{_NOT_AFTER}(?P<name>[a-z][a-z_]*)=(?P<value>{_VALUE})?(?![\w/{{(\[\"'=<>~]|\.\w)"
     rf"|(?<![\w=])(?:{_QUOTED})"  # quoted text is the user's and is left unchanged
 )
-_BETWEEN = re.compile(r"(--[a-z-]+ (?:'[^'\n]*'|[^\s,;]+)), (?=--)")
+_BETWEEN = re.compile(r"(--[a-z-]+ (?:'[^'\n]*'|[^\s;]+?)), (?=--)")
 _PHRASES = {
     "constants=False": "--no-constants",
     "constants=True": "--constants",
@@ -28,7 +28,7 @@ _PHRASES = {
     "read_ballots(agent=) or from_orders(agent=)": "name their column with --agent",
     "read_battles(..., time=) or from_battles(..., time=)": "name the column of dates with --time",
 }
-_OF_CHOICES = ("chosen", "choice_set", "alternative", "attributes", "case", "errors", "order")
+_OF_CHOICES = ("chosen", "choice_set", "alternative", "attributes", "case", "errors", "order", "text", "labels")
 """Options of ``placet choice`` and of ``placet train``, under the names that the readers of their tables have."""
 
 
@@ -74,9 +74,11 @@ def _text(value: str) -> str:
 
 
 def _of_readers() -> set[str]:
+    from placet.io import read_labeled_texts
     from placet.io.formats import FORMATS
 
-    return {name for one in FORMATS.values() for name in inspect.signature(one.read).parameters}
+    readers = (*(one.read for one in FORMATS.values()), read_labeled_texts)
+    return {name for read in readers for name in inspect.signature(read).parameters}
 
 
 def _of_methods() -> set[str]:

@@ -124,7 +124,7 @@ def _columns(
     """Columns of the first side, of the second, of who won and of the points."""
     if (a is None) != (b is None):
         raise ValueError("a= and b= name the columns of the two sides; give both or none")
-    pair = None if a is not None else find_pair(table, SIDES, _NAME_THEM)
+    pair = None if a is not None else find_pair(table, SIDES, _NAME_THEM, 'a="{}", b="{}"')
     if a is None and pair is None:
         raise DataError(f"{table.name}: the columns {table.names} are not those of games; {_NAME_THEM}")
     first, second = (split_names(a), split_names(b)) if a is not None and b is not None else ([pair[0]], [pair[1]])  # type: ignore[index]
@@ -133,7 +133,8 @@ def _columns(
         if len(points) != 2:
             raise ValueError(f"scores must name two columns, not {list(points)}")
         return first, second, None, points
-    if winner is None and (both := find_pair(table, SCORES, "name the columns with scores=")) is not None:
+    both = find_pair(table, SCORES, "name the columns with scores=", 'scores="{},{}"') if winner is None else None
+    if both is not None:
         return first, second, None, both
     said = winner or table.find(WINNERS)
     if said is None:

@@ -59,9 +59,10 @@ class MetricRows:
         if len(names) == 1:
             return names[0]
         ways = " or ".join(f"--read metric={name}" for name in names[:2])
-        raise DataError(
+        raise DataError.of_ways(
             f"{name_of(self.source)}: task {task!r} has {len(names)} metrics ({listed}), and one of them is read; "
-            f'choose it: {ways}, in Python metric="{names[0]}"'
+            f'choose it: {ways}, in Python metric="{names[0]}"',
+            [f'metric="{name}"' for name in names[:_MOST_NAMED]],
         )
 
 

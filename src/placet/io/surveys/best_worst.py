@@ -35,7 +35,7 @@ class BestWorstColumns(NamedTuple):
     """The columns of best-worst choices: ``shown`` in a wide table, ``item`` and ``question`` in a long one."""
 
     best: str
-    worst: str
+    worst: str | None
     shown: tuple[str, ...] = ()
     item: str | None = None
     question: str | None = None
@@ -58,7 +58,7 @@ def looks_like_best_worst(head: FileHead) -> BestWorstColumns | None:
 
 def _find(table: Table, given: Mapping[str, Any]) -> BestWorstColumns | None:
     best, worst = given["best"] or table.find(BEST), given["worst"] or table.find(WORST)
-    if best is None or worst is None:
+    if best is None or (worst is None and not (given["shown"] and given["best"])):
         return None
     others = [name for name in table.names if name not in (best, worst)]
     agent = given["agent"] or find_column(others, PEOPLE)
@@ -68,7 +68,7 @@ def _find(table: Table, given: Mapping[str, Any]) -> BestWorstColumns | None:
         return BestWorstColumns(best, worst, shown, agent=agent, weight=weight)
     item = given["item"] or find_column(others, ITEMS)
     question = given["question"] or find_column(others, SETS)
-    if item is None or (question is None and agent is None):
+    if item is None or worst is None or (question is None and agent is None):
         return None
     return BestWorstColumns(best, worst, (), item, question, agent, weight)
 
@@ -112,7 +112,7 @@ def read_best_worst(
     Parameters
     ----------
     best, worst : columns of the items chosen; by default found by their names (``BEST``, ``WORST``).  One of the two
-        cells may be empty: then only the other is known.
+        cells may be empty: then only the other is known.  If ``shown`` and ``best`` are named, ``worst`` need not be.
     shown : columns of the items shown, in a wide table.
     item, question : columns of the item and of the question, in a long table.
     agent, weight : columns with who answered, and with the weight of each question.
@@ -145,7 +145,9 @@ def read_best_worst(
 def _from_wide(
     rows: TableRows, layout: BestWorstColumns, answers: Answers | None, items: Sequence[Hashable] | None
 ) -> Rankings:
-    columns = [rows.column(name) for name in (*layout.shown, layout.best, layout.worst)]
+    columns = [rows.column(name) for name in (*layout.shown, layout.best)]
+    nothing = Column(np.zeros(len(rows), np.int64), [None])
+    columns.append(nothing if layout.worst is None else rows.column(layout.worst))
     all_cells = join_columns(columns)
     cells = all_cells.code.reshape(len(columns), len(rows)).T
     empty = np.array([value is None for value in all_cells.values], bool)[cells]
@@ -161,7 +163,7 @@ def _from_wide(
     )
     kind = answers or _kind_of_answers(rows, layout, shown, there, columns[-2:], cells[:, -2:])
     chosen = _positions(kind, shown, there, columns[-2:], cells[:, -2:])
-    for k, name in enumerate((layout.best, layout.worst)):
+    for k, name in enumerate((layout.best, layout.worst or layout.best)):
         wrong = ~empty[:, -2 + k] & (chosen[:, k] < 0)
         said = lambda row, name=name: f"{name} {rows.quote(name, row)} is not among the items shown"  # noqa: E731
         rows.reject(wrong, name, said, "write the name of an item shown, or its number as answers='positions'")
@@ -234,10 +236,11 @@ def _kind_of_answers(
     given = ~np.stack([column.is_missing() for column in columns], axis=1) & ~rows.bad[:, None]
     fits = {kind: bool((found[given] >= 0).all()) for kind, found in both.items()}
     if all(fits.values()) and (both["names"][given] != both["positions"][given]).any():
-        raise DataError(
+        ways = [f'format="best-worst", answers="{kind}"' for kind in get_args(Answers)]
+        raise DataError.of_ways(
             f"{rows.name}: the cells of {layout.best!r} and {layout.worst!r} may be names of items or their positions; "
-            'for names say format="best-worst", answers="names"; for positions, format="best-worst", '
-            'answers="positions"'
+            f"for names say {ways[0]}; for positions, {ways[1]}",
+            ways,
         )
     return "positions" if fits["positions"] and not fits["names"] else "names"
 
@@ -256,6 +259,7 @@ def _reject_without_choice(rows: TableRows, layout: BestWorstColumns, chosen: ND
 
 def _from_long(rows: TableRows, layout: BestWorstColumns, items: Sequence[Hashable] | None) -> Rankings:
     assert layout.item is not None
+    assert layout.worst is not None
     what = rows.labels(layout.item)
     asked = [rows.labels(name) for name in (layout.agent, layout.question) if name]
     marks = np.stack([rows.column(name).map(_mark, float) for name in (layout.best, layout.worst)], axis=1)

@@ -153,9 +153,10 @@ def _layout(table: Table, rows: TableRows, roles: _Roles, wide: dict[str, dict[s
     if long and roles.choice_set is not None and wide:
         if all(column == f"{what}{name}" for what, own in wide.items() for name, column in own.items()):
             return "long"  # x0 and x1 beside marks of 0 and 1 are two attributes
-        raise DataError(
+        raise DataError.of_ways(
             f"{table.name}: this may be a row per alternative (choice set {roles.choice_set!r}), or a row per choice "
-            f"(attributes {', '.join(wide)}); say layout='long' or layout='wide'"
+            f"(attributes {', '.join(wide)}); say layout='long' or layout='wide'",
+            ["layout='long'", "layout='wide'"],
         )
     if not long and not wide:
         raise DataError(

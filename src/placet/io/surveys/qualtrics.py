@@ -62,9 +62,10 @@ def _find(table: Table, question: str | None) -> QualtricsColumns:
         return QualtricsColumns(question, tuple(groups[question]))
     ranked = {name: columns for name, columns in groups.items() if _is_ranked(table, columns)}
     if len(ranked) != 1:
-        said = " or ".join(f'question="{name}"' for name in ranked or groups) or "a rank order question is needed"
+        ways = [f'question="{name}"' for name in ranked or groups]
         found = f"{len(ranked)} questions are" if ranked else "no question is"
-        raise DataError(f"{table.name}: {found} answered by ranks; say {said}")
+        said = " or ".join(ways) or "a rank order question is needed"
+        raise DataError.of_ways(f"{table.name}: {found} answered by ranks; say {said}", ways)
     name, columns = ranked.popitem()
     return QualtricsColumns(name, tuple(columns))
 

@@ -30,8 +30,9 @@ def _find_question(table: Table) -> str | None:
     if not ranked:
         return None
     if len(ranked) > 1:
-        said = " or ".join(f'question="{name}"' for name in ranked)
-        raise DataError(f"{table.name}: {' and '.join(map(repr, ranked))} hold rankings; say {said}")
+        ways = [f'question="{name}"' for name in ranked]
+        said = f"{table.name}: {' and '.join(map(repr, ranked))} hold rankings; say {' or '.join(ways)}"
+        raise DataError.of_ways(said, ways)
     return ranked[0]
 
 

@@ -121,14 +121,16 @@ def find_columns(
     places, orders = _place_columns(rest), _order_columns(table, rest)
     ranks = _rank_columns(table, rest, items)
     if places and ranks:
-        raise DataError(f"{table.name}: the columns {table.names} may be read in two ways; {WIDE}")
+        said = f"{table.name}: the columns {table.names} may be read in two ways; {WIDE}"
+        raise DataError.of_ways(said, ['layout="places"', 'layout="ranks"'])
     if places:
         return ColumnRoles("places", places, extra)
     if ranks:
         return ColumnRoles("ranks", ranks, extra)
     if len(orders) > 1:
-        said = " or ".join(f"ignore={[name for name in orders if name != one]}" for one in orders)
-        raise DataError(f"{table.name}: {' and '.join(map(repr, orders))} all hold orders; say {said}")
+        ways = [f"ignore={[name for name in orders if name != one]}" for one in orders]
+        said = f"{table.name}: {' and '.join(map(repr, orders))} all hold orders; say {' or '.join(ways)}"
+        raise DataError.of_ways(said, ways)
     return ColumnRoles("orders", orders, extra) if orders else None
 
 
@@ -187,9 +189,10 @@ def _rank_columns(table: Table, rest: list[str], items: Sequence[Hashable] | Non
     first = np.nanmin(np.where([filled[name] for name in whole], [ranks[name] for name in whole], np.inf), axis=0)
     if ((first != 1) & np.isfinite(first)).any():
         row = int(np.argmax((first != 1) & np.isfinite(first)))
-        raise DataError(
+        raise DataError.of_ways(
             f"{table.name}: {', '.join(whole[:8])} hold small whole numbers, but a row has no 1 "
-            f"(its cells are {', '.join(rows.quote(name, row) for name in whole[:8])}): ranks or scores; {WIDE}"
+            f"(its cells are {', '.join(rows.quote(name, row) for name in whole[:8])}): ranks or scores; {WIDE}",
+            ['layout="ranks"', 'layout="scores"'],
         )
     return whole
 

@@ -102,11 +102,13 @@ def roles_by_column(columns: Mapping[str, str | Iterable[str] | None]) -> dict[s
     return {name: role for role, names in found.items() for name in names}
 
 
-def find_pair(table: "Table", pairs: Iterable[tuple[str, str]], way_out: str) -> tuple[str, str] | None:
+def find_pair(table: "Table", pairs: Iterable[tuple[str, str]], way_out: str, way: str) -> tuple[str, str] | None:
     """The two columns of a table that match one of ``pairs``, or None; several matches are a ``DataError``."""
     own = table.plain_names
     found = [(own[a], own[b]) for a, b in pairs if a in own and b in own]
     if len(found) > 1:
         said = " or ".join(f"{a!r}, {b!r}" for a, b in found)
-        raise DataError(f"{table.name}: the two sides may be {said}; {way_out}")
+        raise DataError.of_ways(
+            f"{table.name}: the two sides may be {said}; {way_out}", [way.format(*one) for one in found]
+        )
     return found[0] if found else None

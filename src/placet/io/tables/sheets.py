@@ -1,7 +1,6 @@
 """Workbooks: a sheet of an Excel or OpenDocument file as rows of text, as if it had been saved as CSV."""
 
 import io
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from placet.io.files import OpenedFile, bare_suffix
 if TYPE_CHECKING:
     import polars as pl
 
+MOST_WAYS = 8
 SHEET_SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
@@ -77,12 +77,10 @@ def _frame(file: OpenedFile, sheet: str | None) -> "pl.DataFrame":
     if not filled:
         raise DataError(f"{file.name}: {'the workbook' if sheet is None else f'sheet {sheet!r}'} is empty")
     if len(filled) > 1:
-        raise DataError(f"{file.name}: {len(filled)} sheets have cells; say {_ways(list(filled))}")
+        ways = [f'sheet="{name}"' for name in filled][:MOST_WAYS]
+        more = ", ..." if len(filled) > len(ways) else ""
+        raise DataError.of_ways(f"{file.name}: {len(filled)} sheets have cells; say {' or '.join(ways)}{more}", ways)
     return next(iter(filled.values()))
-
-
-def _ways(names: Sequence[str]) -> str:
-    return " or ".join(f'sheet="{name}"' for name in names[:8]) + (", ..." if len(names) > 8 else "")
 
 
 def _cells(pl: Any, data: bytes, name: str) -> "pl.DataFrame":
