@@ -14,8 +14,8 @@ import placet
 from benchmarks.harness import compare, main
 from experiments.common import data_folder
 from placet.rank import LabelRanker
-from placet.rank.documents import OwnLabels
-from placet.rank.labels import mean_loss
+from placet.rank.multilabel.documents import OwnLabels
+from placet.rank.multilabel.label_losses import mean_loss
 from placet.rank.torch import network as net
 from placet.rank.torch.neural import Criterion
 from placet.threads import get_threads

@@ -20,9 +20,9 @@ INSIDE = {
     " trec judged_scores evals formats several_files scanning",
     "aggregate": "places instances data_facts goal_verdict result resample likelihood pairs ballots mpm rules committees distance games method scores"
     " method_table defaults mixture sources asking data_in_parts proof consensus_door influence voter_pulls proof_door",
-    "rank": "documents validation controls sklearn_conventions feature_tables tree_arrays query_rows monotone"
+    "rank": "validation controls sklearn_conventions feature_tables tree_arrays query_rows monotone"
     " similarity saving fitting tier_probabilities probabilities ranker named_ranker linear trees boosting listwise torch fusion"
-    " clicks choices labels search",
+    " clicks choices multilabel search",
 }
 """The order of the folders and files inside a room; those of the other rooms are free."""
 

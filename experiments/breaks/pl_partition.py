@@ -56,7 +56,7 @@ BREAKS = [
     Mutant(
         "pl_partition.labels_scale",
         "no other labels drawn",
-        "placet.rank.labels:draw_others",
+        "placet.rank.multilabel.label_losses:draw_others",
         after(lambda drawn, *_: drawn[:0]),
     ),
     Mutant("pl_partition.labels_scale", "a gradient 20 % off where positive", EVALUATE, after(bent)),

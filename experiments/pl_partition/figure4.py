@@ -46,7 +46,7 @@ def main() -> None:
 
 def scores(ranker, documents) -> tuple:
     """Scores (documents, labels) and own labels of the first 256 documents."""
-    from placet.rank.labels import as_documents
+    from placet.rank.multilabel.documents import as_documents
     from placet.rank.torch import network as net
 
     first = as_documents(documents.X[:256], documents.Y[:256])

@@ -108,7 +108,8 @@ def off_network(loss: str, formula: str, seed: int) -> float:
     import torch
     from scipy.sparse import csr_matrix
 
-    from placet.rank.labels import as_documents, mean_loss
+    from placet.rank.multilabel.documents import as_documents
+    from placet.rank.multilabel.label_losses import mean_loss
     from placet.rank.torch.neural import Criterion
 
     rng = np.random.default_rng(seed)

@@ -25,7 +25,7 @@ def batch(n_labels: int, n_features: int, seed: int):
     """Documents with 100 of all features and 75 labels each; labels by weight 1/sqrt(rank), so that some are frequent."""
     from scipy.sparse import csr_matrix
 
-    from placet.rank.documents import Documents
+    from placet.rank.multilabel.documents import Documents
 
     rng = np.random.default_rng(seed)
     weight = -0.5 * np.log(1.0 + np.arange(n_labels))
@@ -51,7 +51,7 @@ def sampled_softmax(network, documents, rng):
     """Cross-entropy of the own labels against the softmax over the labels of the batch and ``DRAWN`` others."""
     import torch
 
-    from placet.rank.labels import draw_others
+    from placet.rank.multilabel.label_losses import draw_others
     from placet.rank.torch import network as net
 
     here = np.unique(documents.Y.indices)
@@ -70,7 +70,7 @@ def identity(seed: int) -> dict[str, float]:
     """The loss by its formula; the sampled one, with all labels drawn, over the whole, and with half of the others, in the mean."""
     import torch
 
-    from placet.rank.labels import mean_loss, sampled_loss
+    from placet.rank.multilabel.label_losses import mean_loss, sampled_loss
     from placet.rank.torch import network as net
     from placet.rank.torch.neural import Criterion
 
@@ -98,7 +98,7 @@ def measure(loss: str, n_labels: int, n_features: int, repeat: int, seed: int) -
     """Seconds of the loss, of a step, and the growth of peak memory over what Python and the batch need."""
     import torch
 
-    from placet.rank.labels import mean_loss, sampled_loss
+    from placet.rank.multilabel.label_losses import mean_loss, sampled_loss
     from placet.rank.torch import network as net
     from placet.rank.torch.neural import Criterion, _adams
 

@@ -12,16 +12,15 @@ from placet.data import Lists
 from placet.io import MultiLabel, judge_labels, read_label_scores, write_label_scores, write_xmc
 from placet.kernels.rank import label_order as kernels
 from placet.losses import LOSSES
-from placet.rank.documents import checked_features, checked_labels
+from placet.rank.multilabel.documents import checked_features, checked_labels
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install 'placet[neural]')")
 pytestmark = pytest.mark.jit
 
 from placet.rank import LabelRanker, load  # noqa: E402
-from placet.rank.labels import (  # noqa: E402
-    Criterion,
-    as_documents,
-    best_labels,
+from placet.rank.multilabel.best_labels import best_labels  # noqa: E402
+from placet.rank.multilabel.documents import as_documents  # noqa: E402
+from placet.rank.multilabel.label_losses import (  # noqa: E402
     collapsed_loss,
     draw_others,
     loss_of_labels,
@@ -31,6 +30,7 @@ from placet.rank.labels import (  # noqa: E402
     whole_loss,
 )
 from placet.rank.torch import network as net  # noqa: E402
+from placet.rank.torch.neural import Criterion  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -121,7 +121,7 @@ def test_blocks_of_documents_do_not_change_the_loss(monkeypatch):
     s = torch.from_numpy(rng.normal(size=(7, 11)).astype(np.float32))
     own = own_of((rng.random((7, 11)) < 0.3).astype(float))
     value, grad, _ = collapsed_loss(criterion_of("pl-partition"), s, own)
-    monkeypatch.setattr("placet.rank.labels.CELLS_AT_ONCE", 25)
+    monkeypatch.setattr("placet.rank.multilabel.label_losses.CELLS_AT_ONCE", 25)
     again, grad_again, _ = collapsed_loss(criterion_of("pl-partition"), s, own)
     assert value == again
     np.testing.assert_array_equal(grad, grad_again)
@@ -204,7 +204,7 @@ def test_prediction_in_blocks_is_the_same(monkeypatch):
     X, Y = simulated()
     ranker = LabelRanker(**QUICK).fit(X, Y)
     at_once = ranker.top(X, 3)
-    monkeypatch.setattr("placet.rank.labels.SCORES_AT_ONCE", 50)
+    monkeypatch.setattr("placet.rank.multilabel.best_labels.SCORES_AT_ONCE", 50)
     in_blocks = ranker.top(X, 3)
     np.testing.assert_array_equal(at_once.label, in_blocks.label)
     np.testing.assert_allclose(at_once.score, in_blocks.score, rtol=1e-5)

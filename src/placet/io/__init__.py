@@ -23,6 +23,7 @@ from placet.io.scanning.scan_files import scan
 from placet.io.scanning.table_slices import read_slices
 from placet.io.score_tables import read_scores, write_scores
 from placet.io.several_files import read_files, to_aggregate
+from placet.io.sparse.labeled_texts import LabeledTexts, read_labeled_texts
 from placet.io.sparse.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
 from placet.io.sparse.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
 from placet.io.surveys.best_worst import read_best_worst, write_best_worst
@@ -40,6 +41,7 @@ __all__ = [
     "DataWarning",
     "Format",
     "Judged",
+    "LabeledTexts",
     "LetorAgg",
     "MultiLabel",
     "Qrels",
@@ -67,6 +69,7 @@ __all__ = [
     "read_label_orders",
     "read_label_scores",
     "read_label_studio",
+    "read_labeled_texts",
     "read_letor",
     "read_letor_agg",
     "read_lm_harness_results",

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         fit_clicks as fit_clicks,
     )
     from placet.rank.fusion import SupervisedFusion as SupervisedFusion
-    from placet.rank.labels import LabelRanker as LabelRanker
     from placet.rank.linear.coefficients import CoefficientTable as CoefficientTable
     from placet.rank.linear.linear_ranker import LinearRanker as LinearRanker
     from placet.rank.linear.surrogate_search import SurrogateSearch as SurrogateSearch
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from placet.rank.listwise.listwise_features import ListwiseFeatures as ListwiseFeatures
     from placet.rank.listwise.reranker import ListwiseReranker as ListwiseReranker
     from placet.rank.listwise.structrank import StructRank as StructRank
+    from placet.rank.multilabel.label_ranker import LabelRanker as LabelRanker
     from placet.rank.search.autorank import autorank as autorank
     from placet.rank.search.blend import Blend as Blend
     from placet.rank.torch.native_losses import native_loss as native_loss

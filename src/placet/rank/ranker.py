@@ -67,7 +67,7 @@ RANKERS = Classes(
         "diversity": "listwise.diversity:DiversityReranker",
         "fusion": "fusion:SupervisedFusion",
         "blend": "search.blend:Blend",
-        "labels": "labels:LabelRanker",
+        "labels": "multilabel.label_ranker:LabelRanker",
     },
 )
 """All rankers by short name, for saved files, the command line and ``autorank``."""
@@ -267,7 +267,8 @@ class Ranker(OrderProbabilities, BaseEstimator):
         """Write the score as an ONNX model, from float64 ``X`` (rows, features) to ``scores`` (rows,).
 
         For linear rankers, trees and networks, which score each row by itself; a ranker of labels gives ``scores``
-        (rows, labels) of dense rows.  Needs the package onnx
+        (rows, labels) of dense rows, with the names of labels as JSON in the metadata ``labels``; texts become features
+        outside the model (``text_features``).  Needs the package onnx
         (``pip install 'placet[onnx]'``); onnxruntime reproduces the scores of `predict` to about seven digits.
         """
         self._check_fitted()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from placet.data import Queries
-    from placet.io import MultiLabel
+    from placet.io import LabeledTexts, MultiLabel
 
 NO_OPTIONS: Mapping[str, Any] = {}
 
@@ -116,6 +116,22 @@ def read_cases(
     for note in rows.notes:
         say(note)
     return rows
+
+
+def texts_reader(options: Mapping[str, Any], *, labeled: bool = True) -> "Callable[[Path, int | None], LabeledTexts]":
+    """A function that reads texts and, unless ``labeled`` is False, the names of their labels."""
+    from placet.data.parameters import check_parameters
+    from placet.io import read_labeled_texts
+
+    check_parameters(read_labeled_texts, options, "a table of texts and labels", skip=1)
+
+    def read(file: Path, n_features: int | None) -> "LabeledTexts":
+        found = read_labeled_texts(str(file), **options, labeled=labeled)
+        for note in found.notes:
+            say(note)
+        return found
+
+    return read
 
 
 def cases_reader(options: Mapping[str, Any]) -> "Callable[[Path, int | None], Queries]":

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from placet.cli.common.console_output import progress_bar, say
-from placet.cli.common.feature_rows import NO_READER, READERS, cases_reader, rows_reader
+from placet.cli.common.feature_rows import NO_READER, READERS, cases_reader, rows_reader, texts_reader
 
 
 def verify_model(path: Path, files: Sequence[Path], valid: Path | None, options: Mapping[str, Any]) -> list[str]:
@@ -28,7 +28,10 @@ def verify_model(path: Path, files: Sequence[Path], valid: Path | None, options:
     if ranker.fit_summary_.get("continued"):
         raise DataError(f"{path}: its training continued another model (--start); placet verify cannot train it anew")
     cases = case_columns(ranker.features_) is not None
-    read_rows = cases_reader(options) if cases else rows_reader(ranker.learns_from, {}, options)
+    if getattr(ranker, "text_", None) is not None:
+        read_rows: Any = texts_reader({"text": ranker.text_[1], **options})
+    else:
+        read_rows = cases_reader(options) if cases else rows_reader(ranker.learns_from, {}, options)
     with progress_bar("reading"):
         rows = read_rows(files[0], ranker.n_features_in_)
         held_out = None if valid is None else read_rows(valid, ranker.n_features_in_)

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.common.console_output import progress_bar
-from placet.cli.common.feature_rows import FORMATS_READ, files_of, is_table, read_table_to_score, rows_reader
+from placet.cli.common.console_output import deliver, progress_bar
+from placet.cli.common.feature_rows import (
+    FORMATS_READ,
+    files_of,
+    is_table,
+    read_table_to_score,
+    rows_reader,
+    texts_reader,
+)
 from placet.cli.common.options import OF_VOTES, Relations, check_target, reads
 
 if TYPE_CHECKING:
@@ -19,7 +26,8 @@ if TYPE_CHECKING:
 def score(
     model: Annotated[Path, typer.Argument(help="A model that placet train (or .save) wrote.")],
     file: Annotated[
-        Path, typer.Argument(help="Rows with features: LETOR / svmlight, CSV, Parquet; or extreme classification.")
+        Path,
+        typer.Argument(help="Rows with features: LETOR / svmlight, CSV, Parquet; texts; or extreme classification."),
     ],
     out: Annotated[
         Path | None,
@@ -35,6 +43,9 @@ def score(
         ),
     ] = 0,
     relation: Relations = None,
+    text: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column of texts, if it is not called as in training.")
+    ] = "",
     run: Annotated[str, typer.Option(help="Write a TREC run with this tag, of documents named by #docid.")] = "",
     *,
     reading: dict[str, Any],
@@ -43,7 +54,8 @@ def score(
 
     Cases of a label ranking (placet train --order) give one order per line, a > b > c, which is a ballot.
     With --run TAG the scores are a TREC run, which placet evaluate accepts with qrels.  A ranker of labels writes a
-    header ``points labels``, then for each point ``label:score ...``, best first.
+    header ``points labels``, then for each point ``label:score ...``, best first; if its labels have names, a table
+    with the columns document (1 is the first), label and score.
     """
     from placet.io import write_label_scores
     from placet.io.files import write_lines
@@ -53,6 +65,11 @@ def score(
 
     ranker = load(model)
     with progress_bar("scoring"):
+        if ranker.learns_from == "labels" and (ranker.labels_ is not None or ranker.text_ is not None):
+            _score_names(ranker, file, text, k, out, reading)
+            return
+        if text:
+            raise ValueError(f"--text {text}: {model} was not trained on texts; leave --text out")
         read_rows = rows_reader(ranker.learns_from, files_of(relation), reading)
         if is_table(file) and not relation and ranker.learns_from not in FORMATS_READ:
             rows: Any = read_table_to_score(file, ranker, reading, run)
@@ -78,7 +95,6 @@ def score(
 
 def _write_best(ranker: Any, rows: "Queries", k: int, run: str, out: Path | None) -> None:
     """Write the k best rows of every query; ``row`` counts the rows of the file from 1."""
-    from placet.cli.common.console_output import deliver
     from placet.io.surveys.label_orders import case_columns
 
     if run or case_columns(ranker.features_) is not None:
@@ -86,6 +102,24 @@ def _write_best(ranker: Any, rows: "Queries", k: int, run: str, out: Path | None
     table = ranker.predict_top(rows, k)
     table = table.with_columns(row=rows.row[table["row"].to_numpy()] + 1)
     deliver(out, False, table.columns, table.rows())
+
+
+def _score_names(ranker: Any, file: Path, text: str, k: int, out: Path | None, reading: dict[str, Any]) -> None:
+    """Write the best labels of every document by name, or by number if they have no names."""
+    read_rows: Any = rows_reader("labels", {}, {} if ranker.text_ else reading)
+    if ranker.text_ is not None:
+        column = text or ranker.text_[1]
+        read_rows = texts_reader(reading | ({"text": column} if column else {}), labeled=False)
+    rows = read_rows(file, ranker.n_features_in_)
+    n_labels = int(ranker.sizes_[-1])
+    best = ranker.top(rows, min(k or 5, n_labels))
+    names = ranker.labels_ or range(n_labels)
+    entries = [
+        (document, names[label], score)
+        for document, (own, scores) in enumerate(zip(best.label.tolist(), best.score.tolist()), 1)
+        for label, score in zip(own, scores)
+    ]
+    deliver(out, False, ["document", "label", "score"], entries)
 
 
 def run_lines(file: Path, rows: "Queries", scores: Any, tag: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from placet.cli.common.feature_rows import (
     read_subtopics,
     read_table_to_train,
     rows_reader,
+    texts_reader,
 )
 from placet.cli.common.options import (
     METHOD,
@@ -56,8 +57,8 @@ def train(
         Path,
         typer.Argument(
             metavar="TRAIN",
-            help="Graded rows with features: LETOR / svmlight, CSV, Parquet; labels: extreme classification; "
-            "fusion: LETOR-agg.",
+            help="Graded rows with features: LETOR / svmlight, CSV, Parquet; labels: extreme classification, or a "
+            "table with --text and --labels; fusion: LETOR-agg.",
         ),
     ],
     save: Annotated[
@@ -131,6 +132,22 @@ def train(
             "COLUMN,...",
         ),
     ] = "",
+    text: Annotated[
+        str,
+        in_group(
+            "Labels of texts: the column of texts, which become features (--param text=tfidf or hashing).",
+            MODEL,
+            "COLUMN",
+            "--text",
+        ),
+    ] = "",
+    labels: Annotated[
+        str, in_group("Column with the names of the labels of each text, as in billing; refund.", MODEL, "COLUMN")
+    ] = "",
+    text_param: Annotated[
+        list[str] | None,
+        in_group("A parameter of scikit-learn's vectorizer, such as ngram_range=1,2.", METHOD, "NAME=VALUE"),
+    ] = None,
     relation: Relations = None,
     judged: Annotated[
         Path | None,
@@ -150,12 +167,19 @@ def train(
     from placet.rank.ranker import RANKERS
 
     given = parse_parameters(param or []) | ({"loss_params": parse_parameters(loss_param)} if loss_param else {})
+    if text or labels or text_param:
+        ranker = _check_text(text, ranker, order, control, relation, judged, features, parts, dask)
+        given |= {"text_params": parse_parameters(text_param)} if text_param else {}
     metric, *further = metrics or [""]
     before = _model_before(start, ranker, parts or bool(dask))
     ranker = ranker or ("linear" if before is None else RANKERS.name_of(type(before)) or "")
     _check_history(history, further, valid, ranker, parts or bool(dask))
     kind = "linear" if check_ranker(ranker) == "auto" else ranker
-    read_rows = _reader(kind, relation, judged, reading)
+    read_rows: Any
+    if text:
+        read_rows = texts_reader(reading | {"text": text} | ({"labels": labels} if labels else {}))
+    else:
+        read_rows = _reader(kind, relation, judged, reading)
     if order:
         loss, metric = _check_order(order, ranker, loss, metric, control, relation, judged, features, parts, dask)
         read_rows = cases_reader(reading | {"order": order})
@@ -190,7 +214,7 @@ def train(
             rows, fitting["control"], held_out = read_table_to_train(file, valid, control, reading)
         else:
             rows = read_rows(file, features or None)
-            held_out = None if valid is None else read_rows(valid, _n_features(rows))
+            held_out = None if valid is None else read_rows(valid, None if text else _n_features(rows))
     try:
         with showing_progress(metric) as progress:
             if model is None:
@@ -239,6 +263,18 @@ def _check_history(history: Path | None, metrics: list[str], valid: Path | None,
         raise ValueError(f"{asked}: metrics after each step are those of validation rows in memory; give --valid")
 
 
+def _check_text(text: str, ranker: str, *others: Any) -> str:
+    """The ranker of texts with labels, "labels", if that is possible with the other options."""
+    if not text:
+        raise ValueError("--labels and --text-param are for texts; name their column with --text, or leave them out")
+    if any(others) or ranker not in ("", "labels"):
+        raise ValueError(
+            f"--text {text}: rows are texts with labels, which --ranker labels learns from; leave out --ranker "
+            f"{ranker}, --order, --control, --relation, --judged, --features, --parts and --dask"
+        )
+    return "labels"
+
+
 def _check_order(order: str, ranker: str, loss: str, metric: str, *others: Any) -> tuple[str, str]:
     """The loss and the metric of a label ranking: those given, else Plackett-Luce and Kendall's tau."""
     from placet.rank.ranker import ranker_class
@@ -277,6 +313,8 @@ def _deliver_model(
         say("no --valid was given, so how well the model ranks other rows is not known")
     if case_columns(getattr(model, "features_", None)) is not None:
         say(f"next: placet score {save} FILE, which gives an order of the labels for each case")
+    elif getattr(model, "text_", None) is not None:
+        say(f"next: placet score {save} FILE -k 3, which gives the best labels of each text")
     else:
         say(f"next: placet score {save} FILE --out scores.txt, then placet evaluate scores.txt FILE")
 

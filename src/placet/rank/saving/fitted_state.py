@@ -204,6 +204,24 @@ class LevelsOf:
 
 
 @dataclass(frozen=True)
+class NamesOf:
+    """Different texts, as many as the size with this name.
+
+    >>> NamesOf("labels").refuse(("a", "a"), {"labels": 2})
+    'has a name twice'
+    """
+
+    size: str
+
+    def refuse(self, value: Any, sizes: Sizes) -> str | None:
+        if not isinstance(value, tuple) or not all(isinstance(name, str) for name in value):
+            return f"is {_kind(value)}, not names"
+        if len(value) != sizes.setdefault(self.size, len(value)):
+            return f"has {len(value)} names, not {sizes[self.size]}"
+        return "has a name twice" if len(set(value)) < len(value) else None
+
+
+@dataclass(frozen=True)
 class SummaryOf:
     """The summary of a fit: plain values by name, including whether it was interrupted."""
 

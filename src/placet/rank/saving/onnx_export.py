@@ -4,6 +4,7 @@ to scores (rows, labels), for rankers of labels.
 A kind of ranker adds its nodes in ``Ranker._add_onnx``.
 """
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -40,6 +41,8 @@ def write_onnx(path: str | os.PathLike[str], n_features: int, add_scores: Callab
         producer_name="placet",
         ir_version=IR_VERSION,
     )
+    if graph.labels is not None:
+        helper.set_model_props(model, {"labels": json.dumps(graph.labels)})
     package.checker.check_model(model)
     with writing(Path(path)) as file:
         file.write(model.SerializeToString())
@@ -54,6 +57,7 @@ class OnnxGraph:
         self.constants: list[Any] = []
         self.kind = package.TensorProto.DOUBLE  # type of the scores
         self.n_labels: int | None = None  # scores of a row, if it has one for every label
+        self.labels: Sequence[str] | None = None  # names of the labels, which the metadata of the model hold
 
     def constant(self, values: Any) -> str:
         """Add a constant array; return its name."""

@@ -1,5 +1,6 @@
-"""Labeled documents: sparse features, and labels that form tiers, validated once."""
+"""Labeled documents: sparse features, and labels that form tiers, by number or by name, validated once."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from placet.data.arrays import as_csr, hold_out, list_of_rows
 from placet.data.errors import DataError
+from placet.io import MultiLabel
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -70,14 +72,25 @@ class Documents:
         rest, held_out = hold_out(len(self), share, rng)
         return self[rest], self[held_out]
 
-    def refuse_unlike(self, other: "Documents") -> None:
-        """Refuse documents with other numbers of features or labels."""
+    def refuse_unlike(self, other: "Documents", *, named: bool) -> None:
+        """Refuse documents with other numbers of features or labels; more labels are allowed if they are named."""
         for what, a, b in (("features", self.X, other.X), ("labels", self.Y, other.Y)):
-            if a.shape[1] != b.shape[1]:
+            if a.shape[1] != b.shape[1] and not (named and what == "labels"):
                 raise DataError(
                     f"the validation set has {a.shape[1]} {what} and the training set {b.shape[1]}; "
                     "read both with one header"
                 )
+
+
+def as_documents(X: Any, Y: Any) -> Documents:
+    """Check features and labels, or ``MultiLabel`` (as returned by ``read_xmc``) alone."""
+    if isinstance(X, MultiLabel | Documents):
+        if Y is not None:
+            raise ValueError(f"{type(X).__name__} holds its labels; give it alone, without Y")
+        X, Y = X.X, X.Y
+    if Y is None:
+        raise ValueError("give Y (documents, labels), a CSR matrix of grades, or MultiLabel")
+    return Documents.from_matrices(X, Y)
 
 
 def checked_features(X: Any) -> "csr_matrix":
@@ -136,3 +149,59 @@ def _as_csr(table: Any, what: str) -> "csr_matrix":
     if matrix.dtype.kind not in "fiub":
         raise DataError(f"{what} must be numbers, not {matrix.dtype}")
     return matrix
+
+
+# Labels by name
+
+
+def named_labels(Y: Any) -> "list[Mapping[str, float]] | None":
+    """The grade of each label of every document by name; None unless labels are given by name.
+
+    A document has a collection of names, a mapping of names to grades, or one name; None is no label.
+
+    >>> named_labels([["a", "b"], "b", {"c": 2}])
+    [{'a': 1.0, 'b': 1.0}, {'b': 1.0}, {'c': 2.0}]
+    >>> named_labels([[0, 1], [1, 0]]) is None
+    True
+    """
+    if hasattr(Y, "tocsr") or getattr(Y, "ndim", 1) != 1 or isinstance(Y, str) or not isinstance(Y, Iterable):
+        return None
+    listed = [_names_of(own) for own in Y]
+    if not any(isinstance(name, str) for names in listed for name in names):
+        return None
+    found: list[Mapping[str, float]] = []
+    for k, names in enumerate(listed):
+        wrong = next((name for name in names if not isinstance(name, str) or not name), None)
+        if wrong is not None:
+            raise DataError(f"document {k}: label {wrong!r:.40} is not a name; give every label as a text")
+        grades = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, 1.0)
+        if len(grades) < len(names):
+            raise DataError(f"document {k}: a label occurs more than once in {list(names)!r:.80}; keep one of each")
+        found.append({name: float(grade) for name, grade in grades.items()})
+    return found
+
+
+def _names_of(own: Any) -> "Mapping[Any, float] | Sequence[Any]":
+    """The labels of one document, as a mapping or a list; numbers stay what they are."""
+    if own is None:
+        return ()
+    if isinstance(own, str):
+        return (own,)
+    if isinstance(own, Mapping):
+        return own
+    return list(own) if isinstance(own, Iterable) else (own,)
+
+
+def label_matrix(
+    named: "Sequence[Mapping[str, float]]", known: Sequence[str] = ()
+) -> "tuple[csr_matrix, tuple[str, ...]]":
+    """Grades (documents, labels), and the names of the labels: ``known``, then the others in alphabetical order."""
+    from scipy.sparse import csr_matrix
+
+    there = set(known)
+    names = (*known, *sorted({name for own in named for name in own} - there))
+    place = {name: k for k, name in enumerate(names)}
+    indices = [place[name] for own in named for name in own]
+    data = [grade for own in named for grade in own.values()]
+    indptr = np.concatenate([[0], np.cumsum([len(own) for own in named], dtype=np.int64)])
+    return csr_matrix((np.array(data, float), np.array(indices, np.int64), indptr), (len(named), len(names))), names

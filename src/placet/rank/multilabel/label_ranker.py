@@ -8,21 +8,22 @@ it represents by their softmax.
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists, Queries
-from placet.data.arrays import Floats, Ints, numbers, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, numbers
 from placet.data.engines.memory import refuse_table
-from placet.io import Judged, MultiLabel, judge_labels
-from placet.kernels.rank import label_order as kernels
+from placet.io import LabeledTexts, MultiLabel
 from placet.metrics import metric as metric_of, propensities
-from placet.rank.documents import Documents, OwnLabels, checked_features
-from placet.rank.query_rows import mean_defined
+from placet.rank.multilabel.best_labels import Top, best_labels, means_over_documents
+from placet.rank.multilabel.documents import Documents, as_documents, checked_features, label_matrix, named_labels
+from placet.rank.multilabel.label_losses import mean_loss, sampled_loss
+from placet.rank.multilabel.text_features import TextFeatures, TextKind, texts_of
 from placet.rank.ranker import Ids, Ranker
-from placet.rank.saving.fitted_state import Array, Learned, Number, holds
+from placet.rank.saving.fitted_state import Array, Learned, Maybe, NamesOf, Number, TupleOf, holds
 from placet.rank.saving.onnx_export import OnnxGraph, add_network
 from placet.rank.torch import neural
 from placet.rank.torch.network import (
@@ -32,20 +33,16 @@ from placet.rank.torch.network import (
     check_network,
     first_weights,
     forward,
-    hidden_outputs,
     layers,
     network_scores,
-    pytorch,
     widths,
 )
-from placet.rank.torch.neural import Criterion, Training, check_positive, to_float32
+from placet.rank.torch.neural import Criterion, Training, check_positive
 from placet.rank.validation import Best
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-SCORES_AT_ONCE = 1 << 22  # scores in memory during prediction: 16 MB
-CELLS_AT_ONCE = 1 << 18  # block of the table in training: a megabyte, which stays in a core's cache between operations
 FEWER = "give fewer documents at a time, or ask for their best labels (top)"
 MORE_RATES = 2  # learning rates tried beyond those given, if the best is the first or the last of three or more
 LARGE = 100_000  # documents from which a tenth is enough for validation
@@ -55,7 +52,9 @@ class LabelRanker(Ranker):
     """A network that scores every label for a document, fitted to rank a document's own labels above the others.
 
     ``fit(X, Y)`` accepts features (documents, features) and grades (documents, labels), CSR matrices, or
-    ``MultiLabel``; stored grades are above 0, and distinct grades give more than two tiers.  ``pl-partition`` is the
+    ``MultiLabel``; stored grades are above 0, and distinct grades give more than two tiers.  Documents may also be
+    texts, and labels names: of each document a list of names, a mapping of names to grades, or one name; ``predict``
+    then returns names.  ``pl-partition`` is the
     exact likelihood that all own labels come before all others.  No pairs are stored.  Documents with all labels in
     one tier, or with none, are uninformative and left out of training (``fit_summary_["left_out"]``); documents without
     features are scored by the biases alone.  Results are bit-for-bit reproducible for the same ``random_state`` and
@@ -90,6 +89,12 @@ class LabelRanker(Ranker):
         over the others is then unbiased, but its logarithm is too small by about half its relative variance, so own
         labels are pushed up slightly too little.  Other losses use the shorter list as is, in which labels frequent in
         the batch are overrepresented among the others.
+    text : {"tfidf", "hashing"}
+        How texts become features, by scikit-learn: a vocabulary with inverse document frequencies, or hashed words.
+    text_params : mapping, optional
+        Parameters of scikit-learn's ``TfidfVectorizer`` or ``HashingVectorizer``; by default ``sublinear_tf=True`` and
+        ``max_features=32768``, or ``n_features=32768``, and else scikit-learn's.  Functions and patterns
+        (``tokenizer``, ``token_pattern``, ...) are not taken, as a saved file must not bring any.
     loss_params : mapping, optional
         Parameters of the loss.
     random_state : int
@@ -111,6 +116,10 @@ class LabelRanker(Ranker):
         learned_=Learned(),
         label_counts_=Array("labels", dtype="int64", low=0),
         n_documents_=Number(low=0, whole=True),
+        labels_=Maybe(NamesOf("labels")),
+        text_=Maybe(TupleOf(((str,), (str, None)))),
+        words_=Maybe(NamesOf("features")),
+        idf_=Maybe(Array("features", low=0.0)),
     )
 
     def __init__(
@@ -126,6 +135,8 @@ class LabelRanker(Ranker):
         validation: float | None = None,
         metric: str = "ndcg@5",
         negatives: int | None = None,
+        text: TextKind = "tfidf",
+        text_params: Mapping[str, Any] | None = None,
         loss_params: Mapping[str, Any] | None = None,
         random_state: int = 0,
     ) -> None:
@@ -139,6 +150,8 @@ class LabelRanker(Ranker):
         self.validation = validation
         self.metric = metric
         self.negatives = negatives
+        self.text = text
+        self.text_params = text_params
         self.loss_params = loss_params
         self.random_state = random_state
 
@@ -146,13 +159,63 @@ class LabelRanker(Ranker):
         self._check()
         if qid is not None or weight is not None:
             raise ValueError("every document is a list of its own: give X and y alone, without qid and weight")
-        data = as_documents(X, y)
+        self._learn_names(X, y)
+        data = self._as_documents(X, y)
         self.n_features_in_, self.features_ = data.X.shape[1], None
         return data
 
+    def _learn_names(self, X: Any, y: Any) -> None:
+        """Learn the vocabulary of texts and the names of labels, if there are any."""
+        self.labels_: tuple[str, ...] | None = None
+        self.text_: tuple[TextKind, str | None] | None = None
+        self.words_: tuple[str, ...] | None = None
+        self.idf_: Floats | None = None
+        if isinstance(self._start, LabelRanker):
+            self.labels_, self.text_ = self._start.labels_, self._start.text_
+            self.words_, self.idf_ = self._start.words_, self._start.idf_
+            return
+        texts, named = texts_of(X), named_labels(X.labels if isinstance(X, LabeledTexts) else y)
+        if texts is not None:
+            found = TextFeatures.fit(self.text, self.text_params or {}, texts)
+            self.text_ = self.text, X.column if isinstance(X, LabeledTexts) else None
+            self.words_, self.idf_ = found.words, found.idf
+        if named is not None:
+            self.labels_ = label_matrix(named)[1]
+
+    def _as_documents(self, X: Any, y: Any) -> Documents:
+        """Documents of features and labels, or of texts and names; labels unknown to the ranker come last."""
+        if isinstance(X, LabeledTexts):
+            if y is not None or X.labels is None:
+                raise ValueError("LabeledTexts hold their labels; give them alone, and with labels")
+            y = X.labels
+        if self.labels_ is None:
+            return as_documents(self._features(X), y)
+        named = named_labels(y)
+        data = as_documents(self._features(X), y if named is None else label_matrix(named, self.labels_)[0])
+        if named is None and data.Y.shape[1] != len(self.labels_):
+            raise DataError(
+                f"these documents have {data.Y.shape[1]} labels without names; the ranker has {len(self.labels_)}"
+            )
+        return data
+
+    def _features(self, X: Any) -> Any:
+        """``X``, or the features of its texts."""
+        texts = texts_of(X)
+        return X if texts is None else self.text_features(texts)
+
+    def text_features(self, texts: Sequence[str]) -> "csr_matrix":
+        """The features (documents, features) of texts, as the network sees them."""
+        if self.text_ is None:
+            raise DataError("the ranker was fitted on features, not on texts; give features")
+        return self._vectorizer().transform(tuple(texts))
+
+    def _vectorizer(self) -> TextFeatures:
+        assert self.text_ is not None
+        return TextFeatures(self.text_[0], self.text_params or {}, self.words_, self.idf_)
+
     def _validation_data(self, valid: Any, data: Documents) -> Documents:
-        held_out = as_documents(*(valid if isinstance(valid, tuple) else (valid, None)))
-        held_out.refuse_unlike(data)
+        held_out = self._as_documents(*(valid if isinstance(valid, tuple) else (valid, None)))
+        held_out.refuse_unlike(data, named=self.labels_ is not None)
         return held_out
 
     def _fit(self, data: Documents, valid: Documents | None) -> None:
@@ -190,7 +253,7 @@ class LabelRanker(Ranker):
         k = len(mean) if metric.k is None else min(metric.k, len(mean))
         label = np.tile(np.argsort(-mean, kind="stable")[:k], (len(valid), 1))
         same = Top(label, mean[label], len(mean)).judge(valid.Y)
-        found = means_over_documents([metric], same, self.propensity())[0]
+        found = means_over_documents([metric], same, self._propensity(valid))[0]
         if quality is None or (quality <= found and quality < 1.0 - 1e-9):  # 1 is the best of every metric
             warnings.warn(
                 f"on the {len(valid)} documents held out, the network ({self.metric} {quality}) is no better than "
@@ -212,9 +275,13 @@ class LabelRanker(Ranker):
             raise ValueError(f"k {k} is not in 1..{n_labels}, the number of labels")
         return best_labels(self._network(), rows, k)
 
-    def predict(self, X: Any, k: int | None = None) -> Ints:  # type: ignore[override]
-        """The best k labels (documents, k) of every document, best first, without storing the scores of all labels."""
-        return self.top(X, k).label
+    def predict(self, X: Any, k: int | None = None) -> Ints | NDArray[np.object_]:  # type: ignore[override]
+        """The best k labels (documents, k) of every document, best first, without storing the scores of all labels.
+
+        Names, if the ranker was fitted to names; else numbers.
+        """
+        label = self.top(X, k).label
+        return label if self.labels_ is None else np.array(self.labels_, object)[label]
 
     def score(  # type: ignore[override]
         self, X: Any, y: Any = None, metric: str | None = None, sample_weight: ArrayLike | None = None
@@ -240,18 +307,23 @@ class LabelRanker(Ranker):
             raise DataError(f"sample_weight has {len(weight)} entries; there are {len(data)} documents")
         deepest = max(self.sizes_[-1] if m.k is None else min(m.k, self.sizes_[-1]) for m in chosen)
         judged = self.top(data.X, int(deepest)).judge(data.Y)
-        return means_over_documents(chosen, judged, self.propensity(), weight)
+        return means_over_documents(chosen, judged, self._propensity(data), weight)
 
     def propensity(self, a: float = 0.55, b: float = 1.5) -> Floats:
         """Propensity (labels,) of every label, from its number of training documents."""
         return propensities(self.label_counts_, max(self.n_documents_, 3), a, b)
+
+    def _propensity(self, data: Documents) -> Floats:
+        """Propensity of every label of these documents; labels that the ranker does not know have no training one."""
+        unknown = data.Y.shape[1] - len(self.label_counts_)
+        return propensities(np.pad(self.label_counts_, (0, unknown)), max(self.n_documents_, 3))
 
     def _rows_to_score(self, X: Any, qid: Ids | None) -> Queries:
         """Documents to score; each is a list of its own."""
         self._check_fitted()
         if qid is not None:
             raise ValueError("every document is a list of its own: give X alone, without qid")
-        rows = checked_features(X.X if isinstance(X, MultiLabel | Documents | Queries) else X)
+        rows = checked_features(X.X if isinstance(X, MultiLabel | Documents | Queries) else self._features(X))
         if rows.shape[1] != self.n_features_in_:
             raise DataError(f"the ranker was fitted on {self.n_features_in_} features; these rows have {rows.shape[1]}")
         return Queries(rows, np.zeros(rows.shape[0]), np.arange(rows.shape[0] + 1))
@@ -263,22 +335,23 @@ class LabelRanker(Ranker):
 
     def _rows_and_grades(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
         data = self._documents(X, y)
-        n, n_labels = data.Y.shape
+        n, n_labels = len(data), int(self.sizes_[-1])
         refuse_table(n, n_labels, "a table of documents and labels", FEWER, 3.0)
-        return self._rows_to_score(data.X, qid), Lists(data.Y.toarray().ravel(), n_labels * np.arange(n + 1))
+        grade = data.Y.toarray()[:, :n_labels].ravel()  # labels that the ranker does not know have no score
+        return self._rows_to_score(data.X, qid), Lists(grade, n_labels * np.arange(n + 1))
 
     def _documents(self, X: Any, y: Any) -> Documents:
-        """The documents, checked to have the number of labels of the fit."""
+        """The documents, checked to have the number of labels of the fit; named ones may have more."""
         self._check_fitted()
-        data = as_documents(X, y)
-        if data.Y.shape[1] != self.sizes_[-1]:
+        data = self._as_documents(X, y)
+        if data.Y.shape[1] != self.sizes_[-1] and self.labels_ is None:
             raise DataError(
                 f"the ranker was fitted on {self.sizes_[-1]} labels; these documents have {data.Y.shape[1]}"
             )
         return data
 
     def _add_onnx(self, graph: OnnxGraph) -> str:
-        graph.n_labels = int(self.sizes_[-1])
+        graph.n_labels, graph.labels = int(self.sizes_[-1]), self.labels_
         return add_network(graph, "X", self._network())
 
     def _network(self) -> list[Layer]:
@@ -286,6 +359,12 @@ class LabelRanker(Ranker):
 
     def _check_state(self) -> None:
         check_network(self.weights_, self.sizes_, self.n_features_in_, len(self.label_counts_))
+        if self.text_ is None:
+            return
+        if self.text_[0] not in get_args(TextKind) or (self.text_[0] == "tfidf") != (self.words_ is not None):
+            raise DataError(f"its texts are of kind {self.text_[0]!r:.40}, with {len(self.words_ or ())} words")
+        if self._vectorizer().n_features != self.n_features_in_:
+            raise DataError(f"its texts have {self._vectorizer().n_features} features, not {self.n_features_in_}")
 
     def _check(self) -> None:
         given = {"batch": self.batch, "epochs": self.epochs, "patience": self.patience}
@@ -352,7 +431,7 @@ class LabelRanker(Ranker):
             criterion.continue_from(self._start.learned_)
         metrics = [metric_of(name) for name in self._metric_names()]
         depth = max(sizes[-1] if one.k is None else min(one.k, sizes[-1]) for one in metrics)
-        propensity = self.propensity()
+        propensity = self.propensity() if valid is None else self._propensity(valid)
 
         def judge(weights: Weights) -> float:
             assert valid is not None
@@ -386,166 +465,3 @@ def batches_for(n: int, batch: int | None, patience: int | None) -> tuple[int, i
     """
     size = min(128, max(1, -(-n // 20))) if batch is None else batch
     return size, max(5, -(-300 // max(1, -(-n // size)))) if patience is None else patience
-
-
-def as_documents(X: Any, Y: Any) -> Documents:
-    """Check features and labels, or ``MultiLabel`` (as returned by ``read_xmc``) alone."""
-    if isinstance(X, MultiLabel | Documents):
-        if Y is not None:
-            raise ValueError(f"{type(X).__name__} holds its labels; give it alone, without Y")
-        X, Y = X.X, X.Y
-    if Y is None:
-        raise ValueError("give Y (documents, labels), a CSR matrix of grades, or MultiLabel")
-    return Documents.from_matrices(X, Y)
-
-
-class Top(NamedTuple):
-    """The best labels of documents: ``label`` and ``score`` (documents, k), best first."""
-
-    label: NDArray[np.int64]
-    score: NDArray[np.float32]
-    n_labels: int
-
-    def matrix(self) -> "csr_matrix":
-        """Scores (documents, labels) as a CSR matrix that stores only these entries, in this order."""
-        from scipy.sparse import csr_matrix
-
-        n, k = self.label.shape
-        entries = self.score.ravel().astype(np.float64), self.label.ravel(), k * np.arange(n + 1)
-        return csr_matrix(entries, shape=(n, self.n_labels))
-
-    def judge(self, Y: "csr_matrix") -> Judged:
-        """Pair with the true labels, in the form that metrics expect."""
-        return judge_labels(self.matrix(), Y)
-
-
-def best_labels(network: Sequence[Layer], X: "csr_matrix", k: int) -> Top:
-    """The best k labels of every row, computed in blocks of rows.  O(rows * labels) time."""
-    n_labels = len(network[-1][1])
-    label, score = np.empty((X.shape[0], k), np.int64), np.empty((X.shape[0], k), np.float32)
-    step = max(1, SCORES_AT_ONCE // n_labels)
-    for a in range(0, X.shape[0], step):
-        kernels.largest(network_scores(network, X[a : a + step]), label[a : a + step], score[a : a + step])
-    return Top(label, score, n_labels)
-
-
-def means_over_documents(
-    metrics: Sequence[Any], judged: Judged, propensity: Floats, weight: Floats | None = None
-) -> list[float]:
-    """Mean of each metric over the documents for which it is defined."""
-    of_row = propensity[judged.name] if judged.name is not None else None
-    values = [m(judged.score, judged.grade, judged.offsets, propensity=of_row) for m in metrics]
-    return [mean_defined(value, weight) for value in values]
-
-
-# --- losses of a batch ------------------------------------------------------------------------------------------------
-
-
-def mean_loss(criterion: Criterion, table: Any, own: OwnLabels) -> Any:
-    """Loss per document as a PyTorch node, a function of the scores and of the learned parameters."""
-    value, grad, slopes = loss_of_labels(criterion, table, own)
-    inputs = [table, *criterion.learned.values()]
-    return neural.torch_node(value, [grad, *neural.slopes_like(criterion.learned, slopes)], inputs)
-
-
-def sampled_loss(
-    criterion: Criterion, network: Sequence[Layer], batch: Documents, negatives: int, rng: np.random.Generator
-) -> Any:
-    """Loss per document over the labels of the batch and ``negatives`` of the others."""
-    torch = pytorch()
-    n_labels = batch.Y.shape[1]
-    here = np.unique(batch.Y.indices).astype(np.int64)
-    others = draw_others(here, n_labels, negatives, rng)
-    index = torch.from_numpy(np.concatenate([here, others]))
-    *inner, (W, b) = network
-    vectors = torch.nn.functional.embedding(index, W, sparse=True)
-    rows = hidden_outputs(inner, as_input(batch.X), sparse=True)
-    table = torch.nn.functional.linear(rows, vectors, b[index])
-    own = batch.own_labels()._replace(label=np.searchsorted(here, batch.own_labels().label))
-    if criterion.loss.sums_lowest_tier and len(others):
-        log_share = np.log((n_labels - len(here)) / len(others))
-        stands_for = np.concatenate([np.zeros(len(here)), np.full(len(others), log_share)])
-        table = table + torch.from_numpy(stands_for.astype(np.float32))
-    return mean_loss(criterion, table, own)
-
-
-def draw_others(here: Ints, n_labels: int, n: int, rng: np.random.Generator) -> Ints:
-    """At most ``n`` of the labels that are not in ``here`` (sorted), without replacement, each equally likely.
-
-    >>> sorted(draw_others(np.array([0, 2, 3]), 6, 9, np.random.default_rng(0)).tolist())
-    [1, 4, 5]
-    """
-    n_others = n_labels - len(here)
-    number = rng.choice(n_others, min(n, n_others), replace=False)  # index among the others, from 0
-    return number + np.searchsorted(here - np.arange(len(here)), number, side="right")
-
-
-def loss_of_labels(criterion: Criterion, table: Any, own: OwnLabels) -> tuple[float, Any, Floats]:
-    """Value per document, gradient (a tensor like ``table``), and derivatives in learned parameters.
-
-    ``table`` (documents, labels): a float32 tensor of scores.
-    """
-    return (collapsed_loss if criterion.loss.sums_lowest_tier else whole_loss)(criterion, table, own)
-
-
-def whole_loss(criterion: Criterion, table: Any, own: OwnLabels) -> tuple[float, Any, Floats]:
-    """Every document is a list of all labels, its own first.  O(documents * labels) plus the loss itself."""
-    n, n_labels = table.shape
-    order = np.empty(n * n_labels, np.int64)
-    kernels.own_labels_first(own.offsets, own.label, n_labels, order)
-    grade = np.zeros(n * n_labels)
-    own_cells = own.document * n_labels + np.arange(len(own.label)) - own.offsets[own.document]
-    grade[own_cells] = own.grade
-    s = table.detach().numpy().ravel()[order].astype(np.float64)
-    bound = criterion.bind(Lists(grade, n_labels * np.arange(n + 1)))
-    value, g, slopes = bound.value_grad_slopes(s, criterion.learned_values())
-    grad = np.empty(n * n_labels, np.float32)
-    grad[order] = to_float32(g)
-    return value, pytorch().from_numpy(grad.reshape(n, n_labels)), slopes
-
-
-def collapsed_loss(criterion: Criterion, table: Any, own: OwnLabels) -> tuple[float, Any, Floats]:
-    """Same as `whole_loss`, if the loss sums the lowest tier.  O(documents * labels) plus the loss of own labels."""
-    torch = pytorch()
-    table, document = table.detach(), own.document
-    cell = torch.from_numpy(document), torch.from_numpy(own.label)
-    mine = table[cell].double().numpy()
-    grad, total, log_rest = others_exponentials(table, cell, own.offsets)
-    others = np.diff(own.offsets) < table.shape[1]
-    offsets = offsets_from_sizes(np.diff(own.offsets) + others)
-    at_rest = offsets[1:][others] - 1
-    at_own = np.arange(len(mine)) + (np.cumsum(others) - others)[document]
-    s, grade = np.empty(offsets[-1]), np.zeros(offsets[-1])
-    s[at_own], grade[at_own], s[at_rest] = mine, own.grade, log_rest[others]
-    value, g, slopes = criterion.bind(Lists(grade, offsets)).value_grad_slopes(s, criterion.learned_values())
-    share = np.zeros(len(others))
-    share[others] = g[at_rest] / total[others]
-    grad *= torch.from_numpy(to_float32(share))[:, None]
-    grad[cell] = torch.from_numpy(to_float32(g[at_own]))
-    return value, grad, slopes
-
-
-def others_exponentials(
-    table: Any, cell: tuple[Any, Any], offsets: NDArray[np.int64]
-) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
-    """e^{s - max} of the labels that a document does not have (0 at its own), their sums, and log sum e^s.
-
-    For a document that has all labels, the last two are 0 and -inf.
-    """
-    torch = pytorch()
-    e = torch.empty_like(table)
-    top, total = torch.empty(len(e), 1), torch.empty(len(e), 1)
-    step = max(1, CELLS_AT_ONCE // max(1, e.shape[1]))
-    for a in range(0, len(e), step):
-        part, highest = e[a : a + step], top[a : a + step]
-        part.copy_(table[a : a + step])
-        mine = slice(offsets[a], offsets[min(a + step, len(e))])
-        part[cell[0][mine] - a, cell[1][mine]] = -torch.inf
-        torch.amax(part, dim=1, keepdim=True, out=highest)
-        highest[highest == -torch.inf] = 0.0
-        part.sub_(highest).exp_()
-        torch.sum(part, dim=1, keepdim=True, out=total[a : a + step])
-    sums = total.double().numpy()[:, 0]
-    log_rest = np.full(len(sums), -np.inf)
-    np.log(sums, out=log_rest, where=sums > 0)
-    return e, sums, log_rest + top.double().numpy()[:, 0]

@@ -1,0 +1,1 @@
+"""Rankers of labels: documents with features or text, and labels that form tiers."""
