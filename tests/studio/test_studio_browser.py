@@ -348,6 +348,40 @@ def test_a_poll_of_pairs_by_mouse_and_keyboard(page):
     expect(page.locator(".done")).to_contain_text("closed")
 
 
+def test_the_best_and_the_worst_of_a_few_by_touch_and_by_keys(page):
+    link = make_poll(page, "What do you drink?", "sets", ["Tea", "Milk", "Water", NASTY, "Juice"])
+    owner = page.url
+    page.goto(link)
+    send = page.get_by_role("button", name="Send")
+    expect(send).to_be_disabled()
+    best, worst = page.locator("input[name=best]"), page.locator("input[name=worst]")
+    press = (lambda node: node.tap()) if page.size == "phone" else (lambda node: node.click())
+    press(best.nth(1))
+    press(worst.nth(1))  # one item cannot be both
+    expect(best.nth(1)).not_to_be_checked()
+    expect(send).to_be_disabled()
+    press(best.nth(0))
+    expect(send).to_be_enabled()
+    shoot(page, "vote-set")
+    check_axe(page)
+    press(send)
+    expect(page.locator("#vote")).to_contain_text("Question 2 of 4")
+    for answered in (2, 3, 4):
+        page.keyboard.press("2")
+        page.keyboard.press("4")
+        expect(best.nth(1)).to_be_checked()
+        expect(worst.nth(3)).to_be_checked()
+        page.keyboard.press("Enter")
+        expect(page.locator("#live")).to_contain_text(f"{answered} answers from 1 voter")
+    expect(page.locator(".done")).to_contain_text("Thank you")
+    page.goto(owner)
+    expect(page.locator("#live tbody tr")).to_have_count(5)
+    check_axe(page)
+    page.get_by_role("button", name="Open as a board").click()
+    page.wait_for_url("**/board/*")
+    expect(page.locator("#lead")).to_contain_text("4 ballots")
+
+
 def test_a_ballot_by_drag_and_drop_and_by_keyboard_alone(page):
     link = make_poll(page, "Where shall we go?", "ballots", ["The lake", "The hills", "A museum"])
     owner = page.url

@@ -186,7 +186,7 @@ def test_the_most_useful_pair_is_asked_first_and_each_once_before_any_twice(owne
     useful = [(4, 5), (0, 3), (1, 2)]
     made = Latest(1, "{}", {pair_key(i, j): (i, j) for i, j in useful})
     monkeypatch.setattr(desk, "latest", lambda _: made)
-    asked = [desk.next_pair(poll, f"voter{k}") for k in range(6)]
+    asked = [desk.next_question(poll, f"voter{k}") for k in range(6)]
     assert [tuple(sorted((one["first"], one["second"]))) for one in asked] == useful * 2
     one = Voter(app, poll.id)
     one.vote(first=4, second=5, answer="a")

@@ -1,4 +1,4 @@
-"""Polls: their questions, which votes count, and which pair to ask next."""
+"""Polls: their questions, which votes count, and which pair or set to ask next."""
 
 import json
 import random
@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from placet.aggregate.asking.balanced_sets import SetCounts, next_set
 from placet.data.errors import one_of
 from placet.studio.jobs import FINAL, Busy, Job, Jobs
 from placet.studio.store import Store
 
-KINDS = ("pairs", "ballots")
+KINDS = {"pairs": "two at a time", "sets": "best and worst of a few", "ballots": "whole ballots"}
+"""What each kind of poll asks."""
+
 AGAIN = ("replace", "refuse", "allow")
 RESULTS = ("after", "voters", "owner")
 """Who sees the results: those who have voted, everybody who has the link, or the owner alone."""
@@ -23,6 +26,10 @@ RESULTS = ("after", "voters", "owner")
 GOALS = ("none", "order", "top", "best")
 ANSWERS = ("a", "b", "tie", "skip")
 MOST_ITEMS = 1000
+LEAST_SHOWN, MOST_SHOWN = 3, 7
+EACH_SHOWN = 3
+"""How often a voter sees each item of a poll of sets, unless its owner sets the number of questions."""
+
 MOST_TEXT = 500
 AHEAD = 40
 REST, MOST_REST = 3.0, 2.0
@@ -73,6 +80,11 @@ def parse_poll(values: Mapping[str, Any], images: Path) -> dict[str, Any]:
         "stop": bool(values.get("stop", False)) and goal != "none",
     }
     kind = one_of(str(values.get("kind", "pairs")), KINDS, "kind")
+    if kind == "sets":
+        if n < LEAST_SHOWN:
+            raise ValueError(f"a poll of the best and worst of a few needs {LEAST_SHOWN} items at least, not {n}")
+        shown = _whole(values.get("shown", min(4, n)), "shown", LEAST_SHOWN, min(MOST_SHOWN, n))
+        settings |= {"shown": shown, "most": settings["most"] or -(-EACH_SHOWN * n // shown)}
     return {"title": title, "kind": kind, "items": items, "settings": settings}
 
 
@@ -153,6 +165,8 @@ def answer_of(poll: Poll, values: Mapping[str, Any]) -> tuple[str, str]:
         if not poll.settings["ties"] and any(len(tier) > 1 for tier in tiers):
             raise Refused("this poll takes no ties")
         return "ballot", json.dumps([sorted(tier) for tier in tiers if tier])
+    if poll.kind == "sets":
+        return _set_answer(poll, values)
     first, second, answer = (values.get(name) for name in ("first", "second", "answer"))
     if any(not isinstance(k, int) or isinstance(k, bool) or not 0 <= k < n for k in (first, second)) or first == second:
         raise Refused("a vote names two different items by their numbers")
@@ -166,12 +180,34 @@ def answer_of(poll: Poll, values: Mapping[str, Any]) -> tuple[str, str]:
     return pair_key(first, second), json.dumps({"first": first, "second": second, "answer": answer})
 
 
+def _set_answer(poll: Poll, values: Mapping[str, Any]) -> tuple[str, str]:
+    """The set and what was chosen of it; nothing if the voter cannot say."""
+    shown, best, worst = (values.get(name) for name in ("shown", "best", "worst"))
+    n, size = len(poll.items), poll.settings["shown"]
+    whole = isinstance(shown, list) and all(type(k) is int and 0 <= k < n for k in shown)
+    if not whole or not isinstance(shown, list) or len(set(shown)) != size or len(shown) != size:
+        raise Refused(f"an answer names the {size} different items that were shown, by their numbers")
+    if best is None and worst is None and poll.settings["skip"]:
+        return set_key(shown), json.dumps({"shown": shown, "best": None, "worst": None})
+    if type(best) is not int or type(worst) is not int or best not in shown or worst not in shown or best == worst:
+        raise Refused("an answer names the best and the worst of the items shown, which differ")
+    return set_key(shown), json.dumps({"shown": shown, "best": best, "worst": worst})
+
+
 def _is_tiers(tiers: Any) -> bool:
     return isinstance(tiers, list) and all(isinstance(tier, list) for tier in tiers)
 
 
 def pair_key(i: int, j: int) -> str:
     return f"{min(i, j)}-{max(i, j)}"
+
+
+def set_key(shown: Sequence[int]) -> str:
+    return "set " + "-".join(map(str, sorted(shown)))
+
+
+def set_of_key(key: str) -> tuple[int, ...]:
+    return tuple(map(int, key.removeprefix("set ").split("-")))
 
 
 Closing = Callable[[sqlite3.Connection, Poll, str], bool]
@@ -257,6 +293,8 @@ class Desk:
         self._rest_until: dict[str, float] = {}
         self._handed: dict[str, Counter[str]] = {}
         self._counted: dict[str, tuple[float, dict[str, int]]] = {}
+        self._shown: dict[str, SetCounts] = {}
+        self._pending: dict[str, dict[str, tuple[int, ...]]] = {}
 
     def poll(self, key: str) -> Poll:
         """The poll with an id; a ``KeyError`` if there is none."""
@@ -310,10 +348,11 @@ class Desk:
             self._counted[poll.id] = time.monotonic(), known
         return known
 
-    def next_pair(self, poll: Poll, voter: str) -> dict[str, Any]:
-        """The pair to ask a voter next; none if the voter or the poll is done.
+    def next_question(self, poll: Poll, voter: str) -> dict[str, Any]:
+        """The pair or set to ask a voter next; none if the voter or the poll is done.
 
-        Pairs are handed out in the order of their use, the most useful first, each once before any a second time.
+        Pairs are handed out in the order of their use, the most useful first, each once before any a second time; sets
+        so that items are shown equally often, to each voter and in all.
         """
         if not poll.open:
             return {"done": "This poll is closed."}
@@ -323,6 +362,10 @@ class Desk:
         if latest is not None and latest.settled:
             return {"done": "The votes are enough: no further answer is needed."}
         most, n = poll.settings["most"], len(poll.items)
+        if poll.kind == "sets":
+            shown = None if most and len(met) >= most else self._next_set(poll, voter, met)
+            done = {"done": "That was all. Thank you!"}
+            return done if shown is None else {"shown": list(shown), "answered": len(met), "most": most}
         if len(met) >= n * (n - 1) // 2 or (most and len(met) >= most):
             return {"done": "That was all. Thank you!"}
         useful = [key for key in latest.pairs if key not in met] if latest is not None else []
@@ -335,6 +378,22 @@ class Desk:
             pair = fresh_pair(n, met)
         first, second = pair if random.random() < 0.5 else pair[::-1]
         return {"first": first, "second": second, "answered": len(met)}
+
+    def _next_set(self, poll: Poll, voter: str, met: set[str]) -> tuple[int, ...] | None:
+        """The set to show a voter: the last one as long as it is not answered; None if there is no other."""
+        pending = self._pending.setdefault(poll.id, {})
+        if voter in pending and set_key(pending[voter]) not in met:
+            return pending[voter]
+        if poll.id not in self._shown:
+            rows = self.store.rows("SELECT asked FROM vote WHERE poll = ? AND counts = 1", poll.id)
+            self._shown[poll.id] = SetCounts(set_of_key(row["asked"]) for row in rows)
+        seen = {set_of_key(key) for key in met}
+        n, size, everyone = len(poll.items), poll.settings["shown"], self._shown[poll.id]
+        shown = next_set(n, size, SetCounts(seen), everyone, random.Random(secrets.token_bytes(8)), seen)
+        if shown is not None:
+            everyone.add(shown)
+            pending[voter] = shown
+        return shown
 
 
 def has_voted(store: Store, key: str, voter: str) -> bool:

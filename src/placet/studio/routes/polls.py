@@ -35,7 +35,7 @@ _NONCE = re.compile(r"[A-Za-z0-9-]{8,64}")
 async def overview(request: Request) -> Response:
     """All polls, and a form for a new one."""
     rows = store_of(request).rows("SELECT id, title, kind, open FROM poll ORDER BY created DESC")
-    return page(request, "polls.html", polls=rows)
+    return page(request, "polls.html", polls=rows, kinds=polls.KINDS)
 
 
 async def make(request: Request) -> Response:
@@ -130,6 +130,10 @@ def _raw_jsonl(poll: Poll, rows: list[Any]) -> str:
         answer = json.loads(row["answer"])
         if poll.kind == "pairs":
             answer = {**answer, "first": poll.names[answer["first"]], "second": poll.names[answer["second"]]}
+        elif poll.kind == "sets":
+            names = [*poll.names, None]
+            chosen = {word: names[-1 if answer[word] is None else answer[word]] for word in ("best", "worst")}
+            answer = {"shown": [names[k] for k in answer["shown"]]} | chosen
         else:
             answer = {"ballot": [[poll.names[k] for k in tier] for tier in answer]}
         lines.append(json.dumps(about | answer, ensure_ascii=False))
@@ -137,7 +141,7 @@ def _raw_jsonl(poll: Poll, rows: list[Any]) -> str:
 
 
 def _counted_csv(poll: Poll, rows: list[Any]) -> str:
-    """A table of votes (a, b, winner, agent) or of ballots (ballot, item, rank, agent)."""
+    """A table of votes (a, b, winner, agent), of best-worst choices or of ballots (ballot, item, rank, agent)."""
     file = io.StringIO()
     table = csv.writer(file, lineterminator="\n")
     if poll.kind == "pairs":
@@ -147,6 +151,12 @@ def _counted_csv(poll: Poll, rows: list[Any]) -> str:
             if one["answer"] != "skip":
                 word = {"a": "model_a", "b": "model_b", "tie": "tie"}[one["answer"]]
                 table.writerow([poll.names[one["first"]], poll.names[one["second"]], word, row["voter"]])
+    elif poll.kind == "sets":
+        table.writerow([*(f"item{k + 1}" for k in range(poll.settings["shown"])), "best", "worst", "agent"])
+        for row in rows:
+            one = json.loads(row["answer"])
+            if one["best"] is not None:
+                table.writerow([*(poll.names[k] for k in (*one["shown"], one["best"], one["worst"])), row["voter"]])
     else:
         table.writerow(["ballot", "item", "rank", "agent"])
         for row in rows:
@@ -193,12 +203,12 @@ async def vote_page(request: Request) -> Response:
     return answer
 
 
-async def next_pair(request: Request) -> Response:
-    """The pair to ask this voter next."""
+async def next_question(request: Request) -> Response:
+    """The pair or set to ask this voter next."""
     poll = _poll(request)
-    if poll.kind != "pairs":
+    if poll.kind == "ballots":
         raise HTTPException(404, "this poll asks for ballots")
-    return JSONResponse(_desk(request).next_pair(poll, _known_voter(request, poll)))
+    return JSONResponse(_desk(request).next_question(poll, _known_voter(request, poll)))
 
 
 async def vote(request: Request) -> Response:
@@ -223,7 +233,7 @@ async def vote(request: Request) -> Response:
     if closed:
         _desk(request).forget(poll.id)
         poll = _poll(request)
-    following = _desk(request).next_pair(poll, voter) if poll.kind == "pairs" else {}
+    following = {} if poll.kind == "ballots" else _desk(request).next_question(poll, voter)
     return JSONResponse({"state": done, "next": following}, status_code=201 if done != "known" else 200)
 
 
@@ -291,7 +301,7 @@ routes = [
     Route("/api/polls/{poll}/dataset", as_dataset, methods=["POST"]),
     Route("/polls/{poll}/votes.{kind}", export),
     Route("/p/{poll}", vote_page, name="vote"),
-    Route("/p/{poll}/next", next_pair),
+    Route("/p/{poll}/next", next_question),
     Route("/p/{poll}/vote", vote, methods=["POST"]),
     Route("/p/{poll}/results", public_results),
     Route("/p/{poll}/image/{number:int}", image),

@@ -6,7 +6,7 @@ const images = [];
 
 function showKind() {
   const kind = place("kind").value;
-  for (const node of document.querySelectorAll("[data-for]")) node.hidden = node.dataset.for !== kind;
+  for (const node of document.querySelectorAll("[data-for]")) node.hidden = !node.dataset.for.split(" ").includes(kind);
 }
 
 place("kind").addEventListener("change", showKind);
@@ -43,7 +43,7 @@ place("new").addEventListener("submit", async (event) => {
   const number = (name) => Number(place(name).value);
   try {
     const { id } = await api("POST", "/api/polls", {
-      title: place("title").value, items: [...texts, ...pictures], kind: place("kind").value, ties: place("ties").checked, skip: place("skip").checked,
+      title: place("title").value, items: [...texts, ...pictures], kind: place("kind").value, ties: place("ties").checked, ...(place("kind").value === "sets" ? { shown: number("shown") } : {}), skip: place("skip").checked,
       again: place("again").value, results: place("results").value, goal: place("goal").value, k: number("k"), level: number("level"), most: number("most"), stop: place("stop").checked,
     });
     location.href = `/polls/${id}`;

@@ -1,4 +1,4 @@
-// Voting: two at a time, or a ballot with tiers; by mouse, touch or keyboard.
+// Voting: two at a time, the best and the worst of a few, or a ballot with tiers; by mouse, touch or keyboard.
 import { api, el, errorBox, fill, say } from "./core.js";
 import { follow } from "./live.js";
 
@@ -34,26 +34,29 @@ let busy = false;
 function showPair(next) {
   asked = next.done ? null : next;
   if (next.done) return finished(next.done);
-  const choice = (answer, k, key) => el("button", { type: "button", class: "choice", onclick: () => answerPair(answer), "aria-keyshortcuts": key }, face(k));
+  const choice = (word, k, key) => el("button", { type: "button", class: "choice", onclick: () => answerPair(word), "aria-keyshortcuts": key }, face(k));
   fill(root, el("div", { class: "duel" }, choice("a", next.first, "ArrowLeft"), choice("b", next.second, "ArrowRight")),
     el("p", { class: "actions others" }, poll.settings.ties ? el("button", { type: "button", onclick: () => answerPair("tie"), "aria-keyshortcuts": "ArrowDown" }, "They tie") : null,
       poll.settings.skip ? el("button", { type: "button", class: "quiet", onclick: () => answerPair("skip"), "aria-keyshortcuts": "s" }, "Cannot say") : null),
     el("p", { class: "soft" }, `Keys: ← first, → second${poll.settings.ties ? ", ↓ tie" : ""}${poll.settings.skip ? ", s cannot say" : ""}. ${next.answered ? `${next.answered} answered.` : ""}`));
 }
 
-async function answerPair(answer) {
+const answerPair = (word) => asked && answer({ first: asked.first, second: asked.second, answer: word }, showPair);
+
+/** Send an answer, and show the next question. */
+async function answer(body, show) {
   if (busy || !asked) return;
   busy = true;
   root.classList.add("busy");
   try {
-    const done = await send({ first: asked.first, second: asked.second, answer });
+    const done = await send(body);
     showResults();
-    showPair(done.next);
-    root.querySelector("button")?.focus({ preventScroll: true });
+    show(done.next);
+    root.querySelector("button:not(:disabled), input")?.focus({ preventScroll: true });
     say(done.state === "replaced" ? "Your earlier answer is replaced." : "Kept.");
   } catch (error) {
     say(error.message, "error");
-    if (/answered this already/.test(error.message)) showPair(await api("GET", `${base}/next`));
+    if (/answered this already/.test(error.message)) show(await api("GET", `${base}/next`));
   } finally {
     busy = false;
     root.classList.remove("busy");
@@ -62,10 +65,51 @@ async function answerPair(answer) {
 
 function pairKeys(event) {
   if (event.target.matches("input, textarea, select")) return;
-  const answer = { ArrowLeft: "a", ArrowRight: "b", ArrowDown: poll.settings.ties && "tie", s: poll.settings.skip && "skip" }[event.key];
-  if (!answer || !asked) return;
+  const word = { ArrowLeft: "a", ArrowRight: "b", ArrowDown: poll.settings.ties && "tie", s: poll.settings.skip && "skip" }[event.key];
+  if (!word || !asked) return;
   event.preventDefault();
-  answerPair(answer);
+  answerPair(word);
+}
+
+// The best and the worst of a few
+
+const chosen = { best: null, worst: null };
+
+function showSet(next) {
+  asked = next.done ? null : next;
+  Object.assign(chosen, { best: null, worst: null });
+  if (next.done) return finished(next.done);
+  const pick = (which, k) => el("td", {}, el("label", { class: "pick" }, el("input", { type: "radio", name: which, value: k, "aria-label": `${which === "best" ? "Best" : "Worst"}: ${poll.items[k].text}`, onchange: () => choose(which, k) })));
+  fill(root, el("table", { class: "set" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Best"), el("td", {}), el("th", { scope: "col" }, "Worst"))),
+    el("tbody", {}, next.shown.map((k) => el("tr", {}, pick("best", k), el("th", { scope: "row" }, face(k)), pick("worst", k))))),
+  el("p", { class: "actions others" }, el("button", { type: "button", class: "primary", id: "send", disabled: true, onclick: () => answerSet(chosen) }, "Send"),
+    poll.settings.skip ? el("button", { type: "button", class: "quiet", onclick: () => answerSet({ best: null, worst: null }) }, "Cannot say") : null),
+  el("p", { class: "soft" }, `Question ${next.answered + 1} of ${next.most}. Keys: a number for the best, then a number for the worst, Enter sends.`));
+}
+
+/** Choose an item as the best or the worst; it cannot be both. */
+function choose(which, k) {
+  const other = which === "best" ? "worst" : "best";
+  chosen[which] = k;
+  if (chosen[other] === k) chosen[other] = null;
+  for (const input of root.querySelectorAll("input[type=radio]")) input.checked = chosen[input.name] === Number(input.value);
+  document.getElementById("send").disabled = chosen.best === null || chosen.worst === null;
+}
+
+const answerSet = ({ best, worst }) => answer({ shown: asked.shown, best, worst }, showSet);
+
+function setKeys(event) {
+  if (!asked || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Enter" && !event.target.matches("button") && chosen.best !== null && chosen.worst !== null) answerSet(chosen);
+  else if (/^[1-9]$/.test(event.key) && Number(event.key) <= asked.shown.length) choose(chosen.best === null || chosen.worst !== null ? restart() : "worst", asked.shown[Number(event.key) - 1]);
+  else return;
+  event.preventDefault();
+}
+
+/** Begin to choose anew: the next number is the best. */
+function restart() {
+  chosen.worst = null;
+  return "best";
 }
 
 // Ballots
@@ -198,10 +242,11 @@ function showResults() {
 
 if (!poll.open) finished("This poll is closed.");
 else if (poll.kind === "ballots" && poll.mine && poll.settings.again === "refuse") finished("You have voted. This poll counts one ballot of each voter.");
-else if (poll.kind === "pairs") {
-  document.addEventListener("keydown", pairKeys);
+else if (poll.kind !== "ballots") {
+  const show = poll.kind === "pairs" ? showPair : showSet;
+  document.addEventListener("keydown", poll.kind === "pairs" ? pairKeys : setKeys);
   try {
-    showPair(await api("GET", `${base}/next`));
+    show(await api("GET", `${base}/next`));
   } catch (error) {
     fill(root, errorBox(error.message));
   }

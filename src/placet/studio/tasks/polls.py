@@ -37,7 +37,7 @@ def _next(asked: Poll, result: Consensus) -> dict[str, Any]:
         verdict = result.enough(goal, k=asked.settings["k"], level=asked.settings["level"])
         found |= {"settled": verdict.reached, "missing": verdict.missing, "known": list(verdict.settled)}
         pairs: list[Any] = [pair[:2] for pair in verdict.open[:AHEAD]]
-    elif len(asked.items) <= MOST_JOINT:
+    elif asked.kind == "pairs" and len(asked.items) <= MOST_JOINT:
         pairs = result.next_pairs(min(AHEAD, len(number) * (len(number) - 1) // 2))
     else:
         pairs = []
@@ -60,13 +60,14 @@ def votes_of(asked: Poll, votes: list[Any]) -> Rankings | Comparisons | None:
     """The votes as data, with voters as agents; None if there are no votes."""
     names = asked.names
     answers = [json.loads(vote["answer"]) for vote in votes]
-    if asked.kind == "ballots":
-        if not answers:
+    if asked.kind in ("ballots", "sets"):
+        ballots = [(tiers, vote["voter"]) for one, vote in zip(answers, votes) if (tiers := _tiers(one))]
+        if not ballots:
             return None
         orders = [
-            [tuple(names[k] for k in tier) if len(tier) > 1 else names[tier[0]] for tier in one] for one in answers
+            [tuple(names[k] for k in tier) if len(tier) > 1 else names[tier[0]] for tier in one] for one, _ in ballots
         ]
-        return Rankings.from_orders(orders, items=names, agent=[vote["voter"] for vote in votes])
+        return Rankings.from_orders(orders, items=names, agent=[voter for _, voter in ballots])
     told = [(one, vote["voter"]) for one, vote in zip(answers, votes) if one["answer"] != "skip"]
     if not told:
         return None
@@ -76,3 +77,11 @@ def votes_of(asked: Poll, votes: list[Any]) -> Rankings | Comparisons | None:
         [one["answer"] for one, _ in told],
         items=names,
     )
+
+
+def _tiers(answer: Any) -> list[list[int]]:
+    """The tiers of a ballot; of a set, best > the others shown > worst, and none if the voter could not say."""
+    if isinstance(answer, list):
+        return answer
+    best, worst = answer["best"], answer["worst"]
+    return [] if best is None else [[best], [k for k in answer["shown"] if k not in (best, worst)], [worst]]
