@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,6 +35,8 @@ LAWS = [
     (OrderedMargins(np.array([1.0, 3.0]), False), [1.2]),
     (PoissonGoals(False), []),
     (PoissonGoals(True), [math.log(0.3)]),
+    (PoissonGoals(False, drawn=True), [0.4]),
+    (PoissonGoals(True, drawn=True), [math.log(0.3), -0.7]),
 ]
 
 
@@ -48,8 +51,12 @@ def probability(law, eta, own, x, y):
         if m == 0:
             return 1 - at_least(1, d) - at_least(1, -d)
         return at_least(k, d if m > 0 else -d) - at_least(k + 1, d if m > 0 else -d)
-    a, b, c = math.exp(eta[0]), math.exp(eta[1]), math.exp(own[0]) if len(own) else 0.0
-    return sum(poisson.pmf(x - k, a) * poisson.pmf(y - k, b) * poisson.pmf(k, c) for k in range(int(min(x, y)) + 1))
+    a, b, c = math.exp(eta[0]), math.exp(eta[1]), math.exp(own[0]) if law.shared else 0.0
+    p = sum(poisson.pmf(x - k, a) * poisson.pmf(y - k, b) * poisson.pmf(k, c) for k in range(int(min(x, y)) + 1))
+    if not law.drawn:
+        return p
+    odds, draw = math.exp(own[-1]), sum(poisson.pmf(k, a) * poisson.pmf(k, b) for k in range(60))
+    return p * (odds if x == y else 1.0) / (1 + (odds - 1) * draw)
 
 
 @pytest.mark.parametrize(("law", "own"), LAWS)
@@ -82,8 +89,13 @@ def test_chances_add_to_one_and_swap_with_the_sides(law, own):
     other = law.outcomes(-eta if law.rows == 1 else eta[:, ::-1], np.array(own))
     assert other[:, ::-1] == pytest.approx(chances)
     if isinstance(law, PoissonGoals):
-        gap = [1 - skellam.cdf(0, *np.exp(one)) for one in eta]
-        assert chances[:, 0] == pytest.approx(gap)
+        gap = np.array([[1 - skellam.cdf(0, *np.exp(one)), skellam.pmf(0, *np.exp(one))] for one in eta])
+        more = math.exp(own[-1]) if law.drawn else 1.0
+        assert chances[:, 0] == pytest.approx(gap[:, 0] / (1 + (more - 1) * gap[:, 1]))
+        grid = [(x, y) for x in range(25) for y in range(25)]
+        each = np.array([[probability(law, one, own, x, y) for x, y in grid] for one in eta[:2] / 2])
+        assert each.sum(axis=1) == pytest.approx(1)
+        assert law.means(eta[:2] / 2, np.array(own)) == pytest.approx(each @ np.array(grid), rel=1e-6)
 
 
 def test_margins_of_wins_alone_are_the_model_of_rao_and_kupper():
@@ -115,7 +127,7 @@ def plain_cost(games, law, x, width, kind):
     return total
 
 
-@pytest.mark.parametrize("kind", ["margins", "goals", "shared"])
+@pytest.mark.parametrize("kind", ["margins", "goals", "shared", "without draws"])
 def test_a_fit_with_teams_is_the_minimum_of_the_plain_objective(kind):
     rng = np.random.default_rng(2)
     names = list("abcd")
@@ -126,7 +138,8 @@ def test_a_fit_with_teams_is_the_minimum_of_the_plain_objective(kind):
         [a for a, _ in split], [b for _, b in split], x, y, weight=rng.uniform(0.5, 2, 25),
         control={"home": rng.integers(0, 2, 25)}, items=names,
     )  # fmt: skip
-    fit = margins(games, prior=0.8, levels=2) if kind == "margins" else goals(games, prior=0.8, shared=kind == "shared")
+    given = {"shared": kind == "shared", "draws": kind != "without draws"}
+    fit = margins(games, prior=0.8, levels=2) if kind == "margins" else goals(games, prior=0.8, **given)
     law, own = fit.games.law, fit.games.own
     at = np.concatenate([fit.games.x, own])
     objective = lambda z: plain_cost(games, law, z, 0.8, "margins" if kind == "margins" else "goals")  # noqa: E731
@@ -170,6 +183,22 @@ def test_the_width_of_the_prior_is_learned_where_games_are_few(method):
             y = 1 - x
         found.append(placet.consensus(Games.from_results(a.tolist(), b.tolist(), x, y), method).prior)
     assert np.mean(found) == pytest.approx(1.0, abs=0.15)
+
+
+def test_draws_beyond_those_of_poisson_are_found_and_forecast():
+    games, _ = season(np.random.default_rng(5), teams=6, rounds=40)
+    close = np.abs(games.margin) == 1
+    changed = close & (np.random.default_rng(6).random(len(games)) < 0.4)  # the better side lets the other come level
+    games = replace(games, points=np.where(changed[:, None], games.points.max(axis=1, keepdims=True), games.points))
+    seen = float(np.mean(games.margin == 0))
+    learned, plain = (placet.consensus(games, "goals", draws=draws) for draws in (True, False))
+    said = [board.games.chances_of(games)[:, 1].mean() for board in (learned, plain)]
+    assert said[0] == pytest.approx(seen, abs=0.005)
+    assert said[1] < seen - 0.05
+    assert learned.games.costs(games).mean() < plain.games.costs(games).mean() - 0.01
+    assert any("times those of Poisson's law" in note for note in learned.notes)
+    without = Games.from_results(["x", "y", "x"], ["y", "z", "z"], [3, 2, 5], [0, 1, 0])
+    assert placet.consensus(without, "goals", prior=1.0).games.law == PoissonGoals(False)  # nothing is drawn
 
 
 def test_shared_goals_are_found():

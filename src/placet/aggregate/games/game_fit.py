@@ -63,6 +63,7 @@ def goals(
     half_life: str | float | None = None,
     prior: float | Literal["learn"] = "learn",
     shared: bool = False,
+    draws: bool = True,
     most: int | None = None,
     max_iter: int = 100,
 ) -> Consensus:
@@ -73,6 +74,7 @@ def goals(
     ----------
     half_life, prior, max_iter : as in `margins`
     shared : bivariate: a third Poisson count is added to both sides, so that their goals correlate
+    draws : learn how much likelier draws are than by Poisson's law, if there are any; False: Poisson's law alone
     most : more goals of a side count as that many, so that a few games do not decide; None: all count
 
     >>> games = Games.from_results(["x", "y", "x"], ["y", "z", "z"], [3, 2, 5], [0, 1, 0])
@@ -89,9 +91,11 @@ def goals(
         if most < 1:
             raise ValueError(f"most must be at least 1, not {most}")
         games = replace(games, points=np.minimum(games.points, most))
-    given = {"shared": shared, "most": most}
+    given = {"shared": shared, "draws": draws, "most": most}
     weight = decayed_weight(games, half_life)
-    return _board(games, weight, PoissonGoals(shared), goal_design, "goals", half_life, prior, max_iter, given)
+    tied = (games.margin == 0) & (weight > 0)
+    law = PoissonGoals(shared, drawn=draws and bool(tied.any()) and not bool(tied[weight > 0].all()))
+    return _board(games, weight, law, goal_design, "goals", half_life, prior, max_iter, given)
 
 
 def margin_bounds(margin: Floats, weight: Floats, levels: int) -> Floats:
@@ -298,6 +302,10 @@ def _notes(posterior: _Posterior, prior: Any, half_life: Any, method: str, law: 
         found.append(f"games {half_life} before the last one count half, those before that a quarter, and so on")
     if isinstance(law, OrderedMargins):
         found.append(f"margins of wins are cut at {', '.join(f'{one:g}' for one in law.bounds)}")
-    elif law.own:
+    elif law.shared:
         found.append(f"goals that both sides share: {math.exp(own[0]):.2g} a game")
+    if isinstance(law, PoissonGoals) and law.drawn:
+        found.append(
+            f"the odds of a draw are {math.exp(own[-1]):.3g} times those of Poisson's law, learned from the data"
+        )
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaln, log_expit
+from scipy.special import expit, gammaln, ive, log_expit
 
 from placet.data.arrays import Floats, Ints
 
@@ -95,28 +95,44 @@ class OrderedMargins:
 
 @dataclass(frozen=True)
 class PoissonGoals:
-    """Poisson goals of both sides with the log rates ``eta``; ``shared`` adds a third Poisson count to both.
+    """Poisson goals of both sides with the log rates ``eta``; ``shared`` adds a third Poisson count to both, and
+    ``drawn`` multiplies the odds of a draw by a number that is learned (e^delta).
 
     The bivariate law of X = U + W and Y = V + W: W is never seen, and the derivatives are those of the complete counts,
-    given X and Y (Louis 1982).
+    given X and Y (Louis 1982).  W changes no margin, so with D the chance of a draw of independent counts, and whatever
+    W, p(x, y) is multiplied by e^(delta [x = y]) / (1 + (e^delta - 1) D).
     """
 
     shared: bool
+    drawn: bool = False
     rows: int = 2
 
     @property
     def own(self) -> int:
-        return int(self.shared)
+        return int(self.shared) + int(self.drawn)
 
     def start(self) -> Floats:
-        return np.full(self.own, np.log(0.1))
+        return np.array([math.log(0.1)] * self.shared + [0.0] * self.drawn)
 
     def allows(self, own: Floats) -> bool:
         return bool((np.abs(own) < 30).all())
 
     def slopes(self, eta: Floats, own: Floats, points: Floats) -> GameSlopes:
+        counts = self._counts(eta, own, points)
+        if not self.drawn:
+            return counts
+        draws = _draw_slopes(eta, float(own[-1]), points)
+        first = np.column_stack([counts.first, np.zeros(len(eta))])
+        second = np.pad(counts.second, ((0, 0), (0, 1), (0, 1)))
+        at = np.array([0, 1, 1 + self.own])
+        first[:, at] += draws.first
+        second[:, at[:, None], at] += draws.second
+        return GameSlopes(counts.cost + draws.cost, first, second)
+
+    def _counts(self, eta: Floats, own: Floats, points: Floats) -> GameSlopes:
+        """Of the counts alone, without what is learned of draws."""
         n, rate = len(eta), np.exp(np.minimum(eta, 100.0))
-        second = np.zeros((n, 2 + self.own, 2 + self.own))
+        second = np.zeros((n, 2 + self.shared, 2 + self.shared))
         if not self.shared:
             cost = (rate - points * eta + gammaln(points + 1)).sum(axis=1)
             second[:, [0, 1], [0, 1]] = rate
@@ -148,7 +164,52 @@ class PoissonGoals:
         draw = (first * second).sum(axis=-1)
         win = (first[..., 1:] * np.cumsum(second, axis=-1)[..., :-1]).sum(axis=-1)
         loss = (second[..., 1:] * np.cumsum(first, axis=-1)[..., :-1]).sum(axis=-1)
-        return np.stack([win, draw, loss], axis=-1)
+        chances = np.stack([win, draw, loss], axis=-1)
+        if not self.drawn:
+            return chances
+        more = np.expm1(own[-1])
+        return (chances + more * draw[..., None] * np.array([0.0, 1.0, 0.0])) / (1 + more * draw)[..., None]
+
+    def means(self, eta: Floats, own: Floats) -> Floats:
+        """Expected goals (games, 2) of both sides."""
+        mean = np.exp(eta)
+        if self.drawn:
+            level, z, ratio = _log_draw(eta)
+            more = np.expm1(own[-1]) * np.exp(level)
+            mean = (mean + (more * ratio * z / 2)[..., None]) / (1 + more)[..., None]
+        return mean + (np.exp(own[0]) if self.shared else 0.0)
+
+
+def _log_draw(eta: Floats) -> tuple[Floats, Floats, Floats]:
+    """log D of independent Poisson counts with log rates eta; z = 2 sqrt(product of the rates), and I1(z) / I0(z).
+
+    D = e^-(a + b) I0(z), and the mean of either count over draws alone is D z I1(z) / (2 I0(z)).
+    """
+    root = np.exp(np.minimum(eta, 100.0) / 2)
+    z = 2 * root[..., 0] * root[..., 1]
+    return -((root[..., 0] - root[..., 1]) ** 2) + np.log(ive(0, z)), z, ive(1, z) / ive(0, z)
+
+
+def _draw_slopes(eta: Floats, delta: float, points: Floats) -> GameSlopes:
+    """-delta [x = y] + log(1 + (e^delta - 1) D), and its derivatives by eta and delta.
+
+    log D has the derivatives -rate + r z / 2, and -rate (on the diagonal) + z^2 (1 - r^2) / 4, with r = I1 / I0.
+    """
+    rate = np.exp(np.minimum(eta, 100.0))
+    level, z, ratio = _log_draw(eta)
+    draw = np.exp(level)
+    total = 1 + np.expm1(delta) * draw
+    drawn, more = np.exp(delta) * draw / total, np.expm1(delta) * draw / total
+    slope = ratio[:, None] * z[:, None] / 2 - rate
+    bend = (z**2 * (1 - ratio**2) / 4)[:, None, None] * np.ones((2, 2))
+    bend[:, [0, 1], [0, 1]] -= rate
+    tied = points[:, 0] == points[:, 1]
+    second = np.zeros((len(eta), 3, 3))
+    second[:, :2, :2] = more[:, None, None] * (bend + (1 - more)[:, None, None] * slope[:, :, None] * slope[:, None, :])
+    second[:, 2, :2] = second[:, :2, 2] = (drawn * (1 - more))[:, None] * slope
+    second[:, 2, 2] = drawn * (1 - drawn)
+    first = np.column_stack([more[:, None] * slope, drawn - tied])
+    return GameSlopes(np.log(total) - delta * tied, first, second)
 
 
 GameLaw = OrderedMargins | PoissonGoals

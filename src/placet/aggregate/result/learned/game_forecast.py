@@ -64,20 +64,25 @@ class GameForecast:
     def chances_of(self, games: Games) -> Floats:
         """Probabilities (games, 3) of a win, a draw and a loss of the first side of each game."""
         games = matched(games, self.items, self.controls)
-        parts = [self._chances(games[k : k + GAMES_AT_ONCE]) for k in range(0, len(games), GAMES_AT_ONCE)]
-        return np.concatenate(parts) if parts else np.zeros((0, 3))
+        return self._averaged(games, self.law.outcomes, 3)
 
-    def _chances(self, games: Games) -> Floats:
+    def _averaged(self, games: Games, predict: Callable[[Floats, Floats], Floats], size: int) -> Floats:
+        """The mean of ``predict(eta, own)`` (games, size) over the posterior of the row scores."""
+        starts = range(0, len(games), GAMES_AT_ONCE)
+        parts = [self._mean_of(games[k : k + GAMES_AT_ONCE], predict, size) for k in starts]
+        return np.concatenate(parts) if parts else np.zeros((0, size))
+
+    def _mean_of(self, games: Games, predict: Callable[[Floats, Floats], Floats], size: int) -> Floats:
         design = self.design_of(games)
         eta, rows = design.scores(self.x), self.law.rows
         spread = design.spread(self.covariance) * self._growth(games)[:, None, None]
         root = np.linalg.cholesky(spread + 1e-12 * np.eye(rows))
         node, weight = np.polynomial.hermite_e.hermegauss(NODES)
         weight = weight / weight.sum()
-        found = np.zeros((len(games), 3))
+        found = np.zeros((len(games), size))
         for index in np.ndindex(*(NODES,) * rows):
             shift = root @ node[list(index)]
-            found += float(np.prod(weight[list(index)])) * self.law.outcomes(eta + shift, self.own)
+            found += float(np.prod(weight[list(index)])) * predict(eta + shift, self.own)
         return found
 
     def _growth(self, games: Games) -> Floats:
@@ -95,10 +100,7 @@ class GameForecast:
         """Expected goals (games, 2) of both sides; for a fit of goals."""
         if self.law.rows != 2:
             raise DataError("margins say nothing about points; fit 'goals'")
-        design = self.design_of(matched(games, self.items, self.controls))
-        spread = design.spread(self.covariance)
-        shared = float(np.exp(self.own[0])) if len(self.own) else 0.0
-        return np.exp(design.scores(self.x) + np.einsum("gii->gi", spread) / 2) + shared
+        return self._averaged(matched(games, self.items, self.controls), self.law.means, 2)
 
 
 def matched(games: Games, items: tuple[object, ...], controls: tuple[str, ...]) -> Games:
