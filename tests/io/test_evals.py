@@ -356,3 +356,90 @@ def test_what_is_wrong_is_named_by_its_line(records, said, tmp_path):
 def test_votes_with_the_usual_columns_are_still_tables(tmp_path):
     (tmp_path / "v.jsonl").write_text('{"model_a": "x", "model_b": "y", "winner": "model_a", "judge": "u"}\n' * 2)
     assert placet.read(tmp_path / "v.jsonl").notes[0].startswith("read as votes: model_a, model_b, winner")
+
+
+def chat(order, lengths, rated):
+    """A snapshot of Open WebUI: the answers of models in this order, with texts of these lengths."""
+    answers = {f"m{k}": {"role": "assistant", "parentId": "q", "model": model, "content": "x" * n}
+               for k, (model, n) in enumerate(zip(order, lengths))}  # fmt: skip
+    messages = {"q": {"role": "user", "content": "?", "childrenIds": list(answers)}, **answers}
+    meta = {"message_id": f"m{order.index(rated)}"}
+    return {"meta": meta, "snapshot": {"chat": {"chat": {"history": {"messages": messages}}}}}
+
+
+def test_open_webui_knows_lengths_and_order_where_it_has_a_snapshot(tmp_path):
+    rating = lambda value, model, others: {"rating": value, "model_id": model, "sibling_model_ids": others}  # noqa: E731
+    known = {"user_id": "u", "type": "rating"}
+    rows = [
+        known | {"data": rating(1, "x", ["y", "z"])} | chat(["y", "x", "z"], [10, 30, 5], "x"),
+        known | {"data": rating(-1, "y", ["x"])} | chat(["x", "y"], [1, 2], "y"),
+    ]
+    (tmp_path / "f.json").write_text(json.dumps(rows))
+    votes = placet.read(tmp_path / "f.json", control="length", ordered=True)
+    first = {(votes.items[i], votes.items[j]): (won, lost, gap) for i, j, won, lost, (gap,) in
+             zip(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.control)}  # fmt: skip
+    assert first == {("y", "x"): (0, 1, -20), ("x", "z"): (1, 0, 25), ("x", "y"): (1, 0, -1)}
+    assert wins(placet.read(tmp_path / "f.json")) == wins(votes)
+    del rows[1]["snapshot"]
+    (tmp_path / "g.json").write_text(json.dumps(rows))
+    with pytest.raises(DataError, match="no snapshot of the answers of y and x"):
+        placet.read(tmp_path / "g.json", control="length")
+
+
+def test_argilla_takes_lengths_and_positions_along(tmp_path):
+    record = asked(by_user("u", RANKED), **{"reply-1-model": "p", "reply-2-model": "q", "reply-3-model": "r"})
+    record["fields"] |= {"reply-1": "a", "reply-2": "bbb", "reply-3": "cc"}
+    (tmp_path / "a.json").write_text(json.dumps([record]))
+    ballots = placet.read(tmp_path / "a.json", names="{}-model", control="length,position")
+    assert list(ballots) == list(placet.read(tmp_path / "a.json", names="{}-model"))
+    assert (ballots.controls, ballots.agents) == (("length", "position"), ("u",))
+    beside = {ballots.items[k]: row for k, row in zip(ballots.item, ballots.control.tolist())}
+    assert beside == {"p": [1.0, 1.0], "q": [3.0, 2.0], "r": [2.0, 3.0]}
+    del record["fields"]["reply-3"]
+    (tmp_path / "b.json").write_text(json.dumps([record]))
+    with pytest.raises(DataError, match="has no field with its text"):
+        placet.read(tmp_path / "b.json", control="length")
+
+
+def test_people_and_judges_of_a_log_are_sources(tmp_path, placet_command):
+    rows = []
+    for k in range(12):
+        shown = {"model_a": "xyz"[k % 3], "model_b": "xyz"[(k + 1) % 3]}
+        one = task(k % 2, ("left", "right", "left")[k % 3], **shown)
+        one["predictions"] = [
+            {"model_version": "gpt-4", "result": task(0, "left", **shown)["annotations"][0]["result"]}
+        ]
+        rows.append(one)
+    (tmp_path / "p.json").write_text(json.dumps(rows))
+    found = placet.io.read_slices(tmp_path / "p.json", "judge")
+    assert list(found) == ["human", "gpt-4"]
+    assert wins(found["human"]) == wins(placet.read(tmp_path / "p.json"))
+    assert sum(wins(found["gpt-4"]).values()) == 12
+    assert list(placet.io.read_slices(tmp_path / "p.json", "agent")) == ["0", "1"]
+    board = placet_command("aggregate", tmp_path / "p.json", "--source", "judge", "--target", "human")[0]
+    joint = placet.consensus(placet.Sources(found, target="human"))
+    assert [line.split("\t")[0] for line in board.splitlines()[1:4]] == joint.ranking
+    said = placet_command("aggregate", tmp_path / "p.json", "--source", "day", code=2)[1]
+    assert "taken apart by who judged, judge, agent, not by 'day'" in said
+
+
+def test_judges_of_every_log_of_votes_are_sources(tmp_path):
+    judged = [dict(one, judge=[judge, "x"]) for judge in ("gpt-4", "claude") for one in PAIRS]
+    (tmp_path / "pair.jsonl").write_text(lines(judged))
+    annotated = [dict(one, annotator=judge) for judge in ("j", "k") for one in PREFERRED]
+    (tmp_path / "annotations.json").write_text(json.dumps(annotated))
+    for name, judges in (("pair.jsonl", ["gpt-4", "claude"]), ("annotations.json", ["j", "k"])):
+        found = placet.io.read_slices(tmp_path / name, "judge")
+        assert list(found) == judges
+        assert wins(found[judges[0]]) == wins(found[judges[1]])
+    suggested = asked(by_user("u", RANKED))
+    suggested["suggestions"] = {"best": {"value": RANKED[:2], "agent": "gpt-4"}}
+    (tmp_path / "a.json").write_text(json.dumps([suggested]))
+    found = placet.io.read_slices(tmp_path / "a.json", "judge")
+    assert [list(part) for part in found.values()] == [
+        [[("reply-2",), ("reply-1", "reply-3")]],
+        [[("reply-2",), ("reply-1",)]],
+    ]
+    (tmp_path / "s.jsonl").write_text(lines([single(81, "x", 8)]))
+    with pytest.raises(DataError, match="fastchat-scores logs hold scores"):
+        placet.io.read_slices(tmp_path / "s.jsonl", "judge")

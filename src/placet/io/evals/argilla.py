@@ -1,15 +1,20 @@
 """Exports of Argilla (JSON): the answers to a ranking question, with their ranks."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import set_columns
 from placet.data.parameters import with_checked_options
-from placet.io.evals.json_logs import field, has_keys, objects, refuse_empty
+from placet.io.ballots import read_ballots
+from placet.io.evals.json_logs import Who, field, has_keys, objects, refuse_empty
 from placet.io.files import Source, name_of
 from placet.io.tables.tables import FileHead
 from placet.io.text import TEXT, OnError, Problems, plural, quote
+
+Beside = list[tuple[int, int]]
+"""Length and position of each value of an answer."""
 
 
 def looks_like_argilla(head: FileHead) -> str | None:
@@ -19,21 +24,31 @@ def looks_like_argilla(head: FileHead) -> str | None:
 
 @with_checked_options
 def read_argilla(
-    source: Source, *, question: str | None = None, names: str | None = None, on_error: OnError = "raise"
+    source: Source,
+    *,
+    question: str | None = None,
+    names: str | None = None,
+    control: str | Sequence[str] | None = None,
+    who: Who = "people",
+    on_error: OnError = "raise",
 ) -> Rankings:
     """Read the answers to a ranking question as ballots, best first, equal ranks tied; the user is the agent.
 
     ``question`` is its name, if there are several.  Its values are often places, such as ``reply-1``; ``names`` is then
     the key of a record's metadata (or fields) that says what stood there, with ``{}`` for the value: ``"{}-model"``.
     Answers need ranks: ``to_json`` of Argilla 2 writes the values of an answer without them, in an order that is not
-    the answer, and such a file is a ``DataError``.  Drafts and discarded answers are left out, and a note counts them.
+    the answer, and such a file is a ``DataError``.  ``control`` takes along the "length" of the field of a value
+    (characters), or its "position" (2 of ``reply-2``), or both ("length,position").  ``who="judges"`` reads the
+    suggestions of models instead of the answers of people; the agent of a suggestion is then the agent.  Drafts and
+    discarded answers are left out, and a note counts them.
     """
     problems = Problems(name_of(source), on_error)
     found: dict[str, list[tuple[Any, list[tuple[Any, ...]]]]] = {}
+    beside: dict[str, list[Beside]] = {}
     unranked: dict[str, None] = {}
     unfinished = 0
     for place, record in objects(source, problems):
-        for name, value, user, status in _answers(record):
+        for name, value, user, status in _answers(record) if who == "people" else _suggestions(record):
             tiers = _tiers(value)
             if not isinstance(value, list) or (question is not None and name != question):
                 continue
@@ -43,8 +58,14 @@ def read_argilla(
                 unranked[name] = None
             elif (named := _with_names(tiers, record, names)) is None:
                 problems.add(place, "names", f"no metadata or field {names!r} for a value", "complete the record")
+            elif (known := _beside(tiers, record) if control else []) is None:
+                problems.add(
+                    place, "control", f"a value of {name} has no field with its text, or no number at its end",
+                    "leave control= out",
+                )  # fmt: skip
             else:
                 found.setdefault(name, []).append((user, named))
+                beside.setdefault(name, []).append(known)
     problems.close()
     if wrong := [name for name in unranked if name in found or not found]:
         raise DataError(
@@ -53,9 +74,13 @@ def read_argilla(
         )
     refuse_empty(list(found), source, "answers to a ranking question")
     if len(found) > 1:
-        raise DataError(f"{name_of(source)}: several ranking questions; choose with question=, one of {list(found)}")
+        said = f"{name_of(source)}: several ranking questions; choose with question=, one of {list(found)}"
+        raise DataError.of_ways(said, [f'question="{name}"' for name in found])
     ((name, answers),) = found.items()
-    result = Rankings.from_orders([order for _, order in answers], agent=[str(user) for user, _ in answers])
+    if control:
+        result = _controlled(answers, beside[name], control)
+    else:
+        result = Rankings.from_orders([order for _, order in answers], agent=[str(user) for user, _ in answers])
     left_out = (f"{plural(unfinished, 'answer')} not submitted left out",) if unfinished else ()
     set_columns(result, notes=(f"read as argilla: question {name}, the user as agent", *left_out))
     return result
@@ -72,6 +97,37 @@ def _answers(record: dict[str, Any]) -> Iterator[tuple[str, Any, Any, str | None
         values = field(answer, "values")
         for name, value in values.items() if isinstance(values, dict) else ():
             yield name, field(value, "value"), answer.get("user_id"), answer.get("status")
+
+
+def _suggestions(record: dict[str, Any]) -> Iterator[tuple[str, Any, Any, str | None]]:
+    """(question, value, model, None) of each suggestion."""
+    found = record.get("suggestions")
+    for name, one in found.items() if isinstance(found, dict) else ():
+        yield name, field(one, "value"), field(one, "agent") or "model", None
+
+
+def _beside(tiers: list[tuple[Any, ...]], record: dict[str, Any]) -> Beside | None:
+    """(length, position) of each value, in the order of the tiers; None if one is not known."""
+    found: Beside = []
+    for value in (value for tier in tiers for value in tier):
+        text, number = field(record, "fields").get(value), re.search("[0-9]+$", value)
+        if not isinstance(text, str) or number is None:
+            return None
+        found.append((len(text), int(number[0])))
+    return found
+
+
+def _controlled(answers: list[tuple[Any, list[tuple[Any, ...]]]], beside: list[Beside], control: Any) -> Rankings:
+    """The ballots with controls of their rows."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("ballot", "item", "rank", "agent", "length", "position")}
+    for ballot, ((user, order), known) in enumerate(zip(answers, beside)):
+        values = [(item, rank) for rank, tier in enumerate(order, 1) for item in tier]
+        for (item, rank), shown in zip(values, known):
+            for column, value in zip(columns.values(), (ballot, item, rank, str(user), *shown)):
+                column.append(value)
+    return read_ballots(
+        columns, layout="long", ballot="ballot", item="item", rank="rank", agent="agent", control=control
+    )
 
 
 def _tiers(value: Any) -> list[tuple[Any, ...]] | None:

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from placet.data import DataError
 from placet.io.files import Source, name_of, read_text
 from placet.io.tables.tables import FileHead
 from placet.io.text import Problems, quote
+
+Who = Literal["people", "judges"]
+"""Whose answers are read of a log that holds those of people and of models."""
 
 
 def has_keys(head: FileHead, *keys: str) -> bool:

@@ -8,7 +8,7 @@ from placet.data import Comparisons, DataError
 from placet.data.arrays import set_columns
 from placet.data.parameters import with_checked_options
 from placet.io.battles import read_battles
-from placet.io.evals.json_logs import field, has_keys, objects, refuse_empty
+from placet.io.evals.json_logs import Who, field, has_keys, objects, refuse_empty
 from placet.io.files import Source, name_of
 from placet.io.tables.column_names import SIDES, find_column
 from placet.io.tables.tables import FileHead
@@ -31,6 +31,7 @@ def read_label_studio(
     right: str | None = None,
     control: str | Sequence[str] | None = None,
     ordered: bool = False,
+    who: Who = "people",
     on_error: OnError = "raise",
 ) -> Comparisons:
     """Read a vote from each selection of a Pairwise tag; who annotated is the agent.
@@ -38,15 +39,18 @@ def read_label_studio(
     ``left`` and ``right`` name the data of a task that say what was shown on either side, such as the names of models.
     By default these are two with the names of sides (``model_a``, ``model_b``), else the objects themselves, if they
     are named like their tags.  ``ordered`` records what was on the left; ``control="length"`` takes the lengths of the
-    texts along, if they are named like their tags.  Annotations without a selection are left out, and a note counts.
+    texts along, if they are named like their tags.  ``who="judges"`` reads the predictions of models instead of the
+    annotations; the version of the model is then the agent.  Annotations without a selection are left out, and a note
+    counts.
     """
+    key, person = ("annotations", _person) if who == "people" else ("predictions", _model)
     problems = Problems(name_of(source), on_error)
     rows: list[tuple[Any, ...]] = []
     unselected = 0
     used: dict[str, None] = {}
     for place, task in objects(source, problems):
         data = found if isinstance(found := task.get("data"), dict) else {}
-        for annotation in task.get("annotations") or ():
+        for annotation in task.get(key) or ():
             result = _selection(annotation)
             if result is None:
                 unselected += 1
@@ -60,9 +64,9 @@ def read_label_studio(
                 continue
             used[" against ".join(sides)] = None
             lengths = [len(text) if isinstance(text := data.get(tag), str) else None for tag in tags[:2]]
-            rows.append((*map(str, shown), _SELECTED[selected], _person(annotation), *lengths))
+            rows.append((*map(str, shown), _SELECTED[selected], person(annotation), *lengths))
     problems.close()
-    refuse_empty(rows, source, "selections out of two")
+    refuse_empty(rows, source, f"selections out of two among the {key}")
     votes = dict(zip(("model_a", "model_b", "winner", "annotator", "length_a", "length_b"), map(list, zip(*rows))))
     if None in votes["length_a"] or None in votes["length_b"]:
         del votes["length_a"], votes["length_b"]
@@ -102,6 +106,11 @@ def _sides(
         f"{name_of(source)}: the tasks have the data {list(data)}; say which of them name the two sides: "
         f'--read left={names[0]} --read right={names[1]}, in Python left="{names[0]}", right="{names[1]}"'
     )
+
+
+def _model(prediction: dict[str, Any]) -> str:
+    """The version of the model that predicted."""
+    return str(prediction.get("model_version") or "model")
 
 
 def _person(annotation: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Feedback of Open WebUI (0.10.2, the export of its evaluations): a thumb up or down for one of the answers shown."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from placet.data import Comparisons
@@ -16,13 +17,17 @@ def looks_like_open_webui(head: FileHead) -> str | None:
     return TEXT if has_keys(head, "user_id", "type", "data", "rating", "model_id", "sibling_model_ids") else None
 
 
-def read_open_webui(source: Source, *, on_error: OnError = "raise") -> Comparisons:
+def read_open_webui(
+    source: Source, *, control: str | Sequence[str] | None = None, ordered: bool = False, on_error: OnError = "raise"
+) -> Comparisons:
     """Read a vote for (rating 1) or against (-1) the model over each of its siblings; the user is the agent.
 
-    Ratings of an answer shown alone compare nothing; they are left out, and a note counts them.
+    ``control="length"`` takes the lengths of the answers (characters) along, and ``ordered`` records which was shown
+    first; both are in the snapshot of the chat that an export holds.  Ratings of an answer shown alone compare nothing;
+    they are left out, and a note counts them.
     """
     problems = Problems(name_of(source), on_error)
-    votes: dict[str, list[Any]] = {"winner": [], "loser": [], "user": []}
+    rows: list[tuple[Any, ...]] = []
     alone = 0
     for place, record in objects(source, problems):
         rating, model = str(field(record, "data.rating")), field(record, "data.model_id")
@@ -32,13 +37,38 @@ def read_open_webui(source: Source, *, on_error: OnError = "raise") -> Compariso
         elif rating not in ("1", "-1") or not model:
             problems.add(place, "rating", f"rating {quote(rating)} is not 1 or -1", "correct the record")
         else:
+            shown, user = _answers_shown(record), str(record.get("user_id"))
             for sibling in siblings:
-                votes["winner"].append(model if rating == "1" else sibling)
-                votes["loser"].append(sibling if rating == "1" else model)
-                votes["user"].append(str(record.get("user_id")))
+                known = model in shown and sibling in shown
+                if not known and (control or ordered):
+                    problems.add(
+                        place, "snapshot", f"no snapshot of the answers of {model} and {sibling}, so neither their "
+                        "lengths nor their order is known", "leave control= and ordered= out",
+                    )  # fmt: skip
+                    continue
+                first = not known or shown[model][0] < shown[sibling][0]
+                a, b = (model, sibling) if first else (sibling, model)
+                lengths = (shown[a][1], shown[b][1]) if known else (0, 0)
+                rows.append((a, b, "a" if (rating == "1") == first else "b", user, *lengths))
     problems.close()
-    refuse_empty(votes["winner"], source, "ratings of answers shown beside others")
-    found = read_battles(votes, winner="winner", loser="loser", agent="user")
+    refuse_empty(rows, source, "ratings of answers shown beside others")
+    columns = dict(zip(("model_a", "model_b", "winner", "user", "length_a", "length_b"), map(list, zip(*rows))))
+    found = read_battles(
+        columns, a="model_a", b="model_b", winner="winner", agent="user", outcomes="words", control=control,
+        ordered=ordered,
+    )  # fmt: skip
     left_out = (f"{plural(alone, 'rating')} of an answer shown alone left out",) if alone else ()
     set_columns(found, notes=("read as open-webui: the rated model against each of its siblings", *left_out))
     return found
+
+
+def _answers_shown(record: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """Model -> place and length of its answer, of the rated answer and of those beside it, as the snapshot has them."""
+    messages = field(record, "snapshot.chat.chat.history.messages")
+    if not isinstance(messages, dict):
+        return {}
+    rated = messages.get(str(field(record, "meta.message_id")))
+    asked = messages.get(str(field(rated, "parentId"))) if isinstance(rated, dict) else None
+    answers = [messages.get(str(key)) for key in field(asked, "childrenIds") or ()] if isinstance(asked, dict) else []
+    known = [one for one in answers if isinstance(one, dict) and isinstance(one.get("content"), str)]
+    return {str(one.get("model")): (k, len(one["content"])) for k, one in enumerate(known)}
