@@ -118,7 +118,7 @@ def read_sources(
         options = options | {"agent": pair} if pair else options
         slices = io.read_slices([str(file) for file in files], source, format or None, **options)
         parts = {str(name): io.to_aggregate(part, f"{source} {name!r}") for name, part in slices.items()}
-    found = _joined(parts, files, target, tasks)
+    found = _join(parts, files, target, tasks)
     found = replace(found, paired=True) if pair else found
     for note in found.notes:
         say(note)
@@ -141,7 +141,7 @@ def _own_options(own: list[Path], format: str, options: dict[str, Any], pair: st
     return {name: value for name, value in options.items() if name != "ordered"}
 
 
-def _joined(parts: dict[Any, Any], files: Sequence[Path], target: str, tasks: bool) -> "Sources":
+def _join(parts: dict[Any, Any], files: Sequence[Path], target: str, tasks: bool) -> "Sources":
     """The sources, with every task of a score table as one if ``tasks``."""
     from placet.data import Scores, Sources
 
@@ -178,4 +178,4 @@ def sources_in_parts(
     large = [name for name in named if name not in tables]
     with open_parts([named[name] for name in large], format, [own[name] for name in large], dask, "sources") as parts:
         every = tables | dict(zip(large, parts))
-        yield _joined({name: every[name] for name in named}, files, target, tasks)
+        yield _join({name: every[name] for name in named}, files, target, tasks)
