@@ -604,8 +604,8 @@ GAMES: dict[str, Method] = {
     "margins": Method(
         "margins",
         "Ordered margins",
-        "Each item has a score, that of a side is the sum over its items, and the chance to win by at least that many "
-        "points follows from the difference of the two sides. A clear win says more than a narrow one.",
+        "Each item has a score, that of a side is the sum over its items, and the chance to win by at least a given "
+        "number of points follows from the difference of the two sides. A clear win says more than a narrow one.",
         "games.game_fit:margins",
         "McCullagh 1980 (cumulative logit); Rao and Kupper 1967 for wins, draws and losses",
         kind="game model",
