@@ -286,7 +286,7 @@ RECORDS = {
     ),
     "src/placet/rank/ranker.py": (
         "",
-        '        "labels": "labels:LabelRanker",\n',
+        '        "labels": "multilabel.label_ranker:LabelRanker",\n',
         '"first-feature": "linear.first_feature:FirstFeature",\n',
     ),
     "src/placet/io/formats.py": (

@@ -379,7 +379,7 @@ def test_the_best_and_the_worst_of_a_few_by_touch_and_by_keys(page):
     check_axe(page)
     page.get_by_role("button", name="Open as a board").click()
     page.wait_for_url("**/board/*")
-    expect(page.locator("#lead")).to_contain_text("4 ballots")
+    expect(page.locator("#lead")).to_contain_text("comes first among 5 items")
 
 
 def test_a_ballot_by_drag_and_drop_and_by_keyboard_alone(page):
