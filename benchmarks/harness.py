@@ -80,12 +80,17 @@ def compare(
         for who, times in seconds.items()
     }
     _show(name, rows, notes or {})
+    save_rows(name, rows, notes or {})
+    return rows
+
+
+def save_rows(name: str, rows: Mapping[str, Mapping[str, float]], notes: Mapping[str, str]) -> None:
+    """Write the rows of a table to benchmarks/results."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{re.sub(r'[^A-Za-z0-9.-]+', '-', name).strip('-')}.json"
     path.write_text(
-        json.dumps({"name": name, "cores": os.cpu_count(), "rows": rows, "notes": dict(notes or {})}, indent=1) + "\n"
+        json.dumps({"name": name, "cores": os.cpu_count(), "rows": rows, "notes": dict(notes)}, indent=1) + "\n"
     )
-    return rows
 
 
 def peak_memory(run: Callable[[], object], patience: float = 600.0, warm_up: Callable[[], object] | None = None) -> int:

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, is_sparse
 from placet.kernels.rank import tree_leaves as kernels
 from placet.rank.feature_tables import to_dense
 from placet.threads import get_threads, map_ordered
@@ -46,18 +47,17 @@ class Forest:
         """Score (rows,) of every row of a dense or CSR table."""
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(f"the trees were grown on {self.n_features} features; these rows have shape {X.shape}")
-        used, feature = self._used_features()
+        levels, used = self._levels, None
+        if is_sparse(X) or 2 * len(self._used_features) < self.n_features:
+            levels, used = levels.of_columns(self._used_features), self._used_features
         n = X.shape[0]
         out = np.zeros(n)
         size = max(1, min(ROWS_AT_ONCE, -(-n // get_threads())))
 
         def block(k: int) -> None:
             rows = slice(k * size, min((k + 1) * size, n))
-            part = to_dense(X[rows][:, used])
-            kernels.add_leaf_values(
-                part, feature, self.threshold, self.left, self.right, self.how, self.value, self.roots, self.bounds,
-                self.bits, out[rows],
-            )  # fmt: skip
+            part = to_dense(X[rows] if used is None else X[rows][:, used])
+            kernels.add_leaf_values(part, *levels.walk, levels.value, self.bounds, self.bits, out[rows])
 
         if len(self.roots):
             map_ordered(block, -(-n // size))
@@ -77,14 +77,10 @@ class Forest:
 
     def with_row_counts(self, X: Floats) -> "Forest":
         """The same trees with node counts from the rows of a dense table; a leaf without rows counts as one."""
-        used, feature = self._used_features()
-        count = np.zeros(len(self.feature), np.int64)
-        part = np.ascontiguousarray(X[:, used], np.float64)
+        count, levels = np.zeros(len(self.feature), np.int64), self._levels
         if len(self.roots):
-            kernels.add_rows_of_leaves(
-                part, feature, self.threshold, self.left, self.right, self.how, self.roots, self.bounds, self.bits,
-                count,
-            )  # fmt: skip
+            kernels.add_rows_of_leaves(np.ascontiguousarray(X, np.float64), *levels.walk, self.bounds, self.bits, count)
+            count[levels.node] = count.copy()
         count = np.where(self.feature < 0, np.maximum(count, 1), 0)
         for node in np.flatnonzero(self.feature >= 0)[::-1]:  # children come after their parent
             count[node] = count[self.left[node]] + count[self.right[node]]
@@ -111,11 +107,14 @@ class Forest:
         tree = np.searchsorted(self.roots, np.arange(len(self.feature)), side="right") - 1
         return np.bincount(tree[self.feature < 0], minlength=len(self.roots))
 
-    def _used_features(self) -> tuple[Ints, Ints]:
-        """The features used in splits, and for every node the index of its feature among them."""
-        used = np.unique(self.feature[self.feature >= 0]).astype(np.int64)
-        place = np.searchsorted(used, self.feature)
-        return used, np.where(self.feature < 0, -1, place)
+    @cached_property
+    def _used_features(self) -> Ints:
+        """The features used in splits."""
+        return np.unique(self.feature[self.feature >= 0]).astype(np.int64)
+
+    @cached_property
+    def _levels(self) -> "Levels":
+        return Levels.of(self)
 
     def check(self) -> None:
         """Raise a ``DataError`` if walking the trees might not end at a leaf with a finite value."""
@@ -219,6 +218,74 @@ class Forest:
             values = np.concatenate([own, np.nextafter(own, np.inf), np.floor(own), [0.0, np.nan, -1.0, 1e300]])
             X[:, f] = rng.choice(values, PROBES)
         return X
+
+
+class Levels(NamedTuple):
+    """The nodes of a forest in the order of walking: tree by tree, level by level, a right child after the left one.
+
+    ``walk``: what `placet.kernels.rank.tree_leaves.find_leaves` needs of all trees (roots, depth, whether a tree only
+    compares) and of all nodes (code, threshold, child, how).  ``value`` and ``node`` (nodes,): the values of leaves and
+    the indices in the forest.  Values that LightGBM takes for 0 lie on one side of every threshold.
+    """
+
+    walk: tuple[NDArray[Any], ...]
+    value: Floats
+    node: Ints
+
+    @classmethod
+    def of(cls, forest: Forest) -> "Levels":
+        """Put the nodes of a forest in order."""
+        node, depth, tree = _level_order(forest)
+        place = np.empty(len(node), np.int64)
+        place[node] = np.arange(len(node))
+        inner, how = forest.feature[node] >= 0, forest.how[node]
+        to_left, at = comparisons(forest)
+        compares = np.ones(len(depth), bool)
+        compares[tree[inner & (how & (kernels.CATEGORY | kernels.ZERO_IS_MISSING) != 0)]] = False
+        code = np.where(inner, 2 * forest.feature[node] + ~to_left[node], 0).astype(np.uint32)
+        child = np.arange(len(node), dtype=np.uint32)
+        child[inner] = place[forest.left[node[inner]]]
+        threshold = np.where(inner, at[node], np.inf)
+        roots = place[forest.roots].astype(np.uint32)
+        return cls((roots, depth, compares, code, threshold, child, how), forest.value[node], node)
+
+    def of_columns(self, columns: Ints) -> "Levels":
+        """The same for a table that holds these columns only."""
+        roots, depth, compares, code, *rest = self.walk
+        code = (2 * np.searchsorted(columns, code >> 1) + (code & 1)).astype(np.uint32)
+        return self._replace(walk=(roots, depth, compares, code, *rest))
+
+
+def _level_order(forest: Forest) -> tuple[Ints, Ints, Ints]:
+    """The nodes (nodes,) tree by tree and level by level, the depth of every tree, and the tree of each such node."""
+    level, tree = forest.roots, np.arange(len(forest.roots))
+    depth, levels, trees = np.zeros(len(tree), np.int64), [level], [tree]
+    while len(level):
+        inner = forest.feature[level] >= 0
+        level, tree = level[inner], tree[inner]
+        depth[tree] += 1
+        level = np.column_stack([forest.left[level], forest.right[level]]).ravel().astype(np.int64)
+        tree = np.repeat(tree, 2)
+        levels.append(level)
+        trees.append(tree)
+    node, tree = np.concatenate(levels), np.concatenate(trees)
+    order = np.argsort(tree, kind="stable")
+    return node[order], depth, tree[order]
+
+
+def comparisons(forest: Forest) -> tuple[NDArray[np.bool_], Floats]:
+    """Whether NaN goes left (nodes,), and thresholds (nodes,) to compare with if values near 0 are not rounded to 0.
+
+    They are valid in splits that are neither of categories nor take zeros as missing.
+    """
+    how, at = forest.how, forest.threshold
+    # a NaN that does not count as missing is a zero
+    to_left = np.where(how & kernels.NAN_IS_MISSING, how & kernels.DEFAULT_LEFT != 0, at >= 0.0)
+    to_left &= how & kernels.PLAIN == 0
+    # values within ZERO of 0 count as 0, all on one side of a threshold
+    rounds = (forest.feature >= 0) & (how & (kernels.PLAIN | kernels.CATEGORY) == 0)
+    at = np.where(rounds & (at >= -kernels.ZERO) & (at < 0.0), np.nextafter(-kernels.ZERO, -1.0), at)
+    return to_left, np.where(rounds & (at >= 0.0) & (at < kernels.ZERO), kernels.ZERO, at)
 
 
 DTYPES: dict[str, np.dtype[Any]] = {

@@ -5,6 +5,7 @@ import numpy as np
 from placet.kernels.jit import jit
 
 ZERO = float(np.float32(1e-35))  # LightGBM treats absolute values up to this as 0
+ROWS_TOGETHER = 32  # rows that go down a tree together: their features stay in the first cache
 DEFAULT_LEFT, ZERO_IS_MISSING, NAN_IS_MISSING, CATEGORY, PLAIN = 1, 2, 4, 8, 16
 
 
@@ -32,32 +33,50 @@ def goes_left(x, threshold, how, bounds, bits):
 
 
 @jit()
-def add_leaf_values(X, feature, threshold, left, right, how, value, roots, bounds, bits, out):
-    """Add the leaf values of all trees, in order, to ``out`` (rows,); a node with feature -1 is a leaf.
+def find_leaves(X, root, depth, compares, code, threshold, child, how, bounds, bits, node):
+    """Set ``node`` (rows,) to the leaf of one tree that each row reaches.
 
-    O(rows trees depth).
+    The right child of a node follows the left one, ``child[node]``; a leaf is its own child, and its threshold is
+    infinite.  ``code`` is twice the column of a split, plus 1 if NaN goes right.  If a tree only compares, all rows go
+    down one level together, without a branch or a signed index: there is no jump to foresee and no row to wait for.
     """
-    for i in range(X.shape[0]):
-        total = out[i]
-        for root in roots:
-            node = root
-            while feature[node] >= 0:
-                go = goes_left(X[i, feature[node]], threshold[node], how[node], bounds, bits)
-                node = left[node] if go else right[node]
-            total += value[node]
-        out[i] = total
+    for i in range(len(node)):
+        node[i] = root
+    if compares:
+        for _ in range(depth):
+            for i in range(len(node)):
+                k = node[i]
+                x = X[np.uint64(i), code[k] >> np.uint32(1)]
+                nan_right = (x != x) & ((code[k] & np.uint32(1)) != 0)
+                node[i] = child[k] + np.uint32((x > threshold[k]) | nan_right)
+    else:
+        for i in range(len(node)):
+            while child[node[i]] != node[i]:
+                k = node[i]
+                left = goes_left(X[i, code[k] >> np.uint32(1)], threshold[k], how[k], bounds, bits)
+                node[i] = child[k] + np.uint32(not left)
 
 
 @jit()
-def add_rows_of_leaves(X, feature, threshold, left, right, how, roots, bounds, bits, count):
+def add_leaf_values(X, roots, depth, compares, code, threshold, child, how, value, bounds, bits, out):
+    """Add the leaf values of all trees, in order, to ``out`` (rows,).  O(rows trees depth)."""
+    node = np.empty(ROWS_TOGETHER, np.uint32)
+    for a in range(0, len(X), ROWS_TOGETHER):
+        own = node[: min(ROWS_TOGETHER, len(X) - a)]
+        for t in range(len(roots)):
+            find_leaves(X[a:], roots[t], depth[t], compares[t], code, threshold, child, how, bounds, bits, own)
+            for i in range(len(own)):
+                out[a + i] += value[own[i]]
+
+
+@jit()
+def add_rows_of_leaves(X, roots, depth, compares, code, threshold, child, how, bounds, bits, count):
     """For each row and tree, add 1 to ``count`` (nodes,) at the leaf reached.  O(rows trees depth)."""
-    for i in range(X.shape[0]):
-        for root in roots:
-            node = root
-            while feature[node] >= 0:
-                go = goes_left(X[i, feature[node]], threshold[node], how[node], bounds, bits)
-                node = left[node] if go else right[node]
-            count[node] += 1
+    node = np.empty(len(X), np.uint32)
+    for t in range(len(roots)):
+        find_leaves(X, roots[t], depth[t], compares[t], code, threshold, child, how, bounds, bits, node)
+        for i in range(len(node)):
+            count[node[i]] += 1
 
 
 @jit()

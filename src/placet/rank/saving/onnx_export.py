@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from placet.io.files import writing
-from placet.kernels.rank.tree_leaves import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, PLAIN, ZERO, ZERO_IS_MISSING
+from placet.kernels.rank.tree_leaves import CATEGORY, ZERO_IS_MISSING
 from placet.lazy import import_optional
-from placet.rank.tree_arrays import Forest
+from placet.rank.tree_arrays import Forest, comparisons
 
 OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8  # supported by runtimes since 2022
 
@@ -97,12 +97,7 @@ def add_trees(graph: OnnxGraph, forest: Forest) -> str:
     if (how & ZERO_IS_MISSING).any():
         raise ValueError("trees that take zeros as missing have no ONNX form")
     tree = np.searchsorted(forest.roots, np.arange(len(forest.feature)), side="right") - 1
-    # a NaN that does not count as missing is a zero
-    to_left = np.where(forest.how & NAN_IS_MISSING, forest.how & DEFAULT_LEFT, forest.threshold >= 0.0)
-    # values within ZERO of 0 count as 0, all on one side of a threshold
-    at, rounds = forest.threshold, inner & (forest.how & PLAIN == 0)
-    at = np.where(rounds & (at >= -ZERO) & (at < 0.0), np.nextafter(-ZERO, -1.0), at)
-    at = np.where(rounds & (at >= 0.0) & (at < ZERO), ZERO, at)
+    to_left, at = comparisons(forest)
     value = forest.value / len(forest.roots) if forest.averaged else forest.value
     leaf = np.flatnonzero(~inner)
     from_array = graph.package.numpy_helper.from_array
@@ -121,7 +116,7 @@ def add_trees(graph: OnnxGraph, forest: Forest) -> str:
         nodes_values_as_tensor=from_array(at, "thresholds"),
         nodes_truenodeids=np.where(inner, forest.left, 0).tolist(),
         nodes_falsenodeids=np.where(inner, forest.right, 0).tolist(),
-        nodes_missing_value_tracks_true=(inner & (to_left != 0)).astype(int).tolist(),
+        nodes_missing_value_tracks_true=(inner & to_left).astype(int).tolist(),
         target_treeids=tree[leaf].tolist(),
         target_nodeids=leaf.tolist(),
         target_ids=[0] * len(leaf),
