@@ -1,4 +1,4 @@
-"""Latency of one request: python -m benchmarks.bench_serving [--quick]
+"""Latency of one request: python -m benchmarks.bench_serving [trees] [blend] [--quick]
 
 A request is one query of 100 rows of 136 float64 features; every request has other rows.  One thread everywhere.  Milliseconds of
 CPU of the calling thread, p50 and p99, requests of all contestants in turn; on a busy machine p99 holds what the machine does beside.
@@ -6,6 +6,7 @@ CPU of the calling thread, p50 and p99, requests of all contestants in turn; on 
 
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from rich.table import Table
 
 from benchmarks.bench_rank import N_FEATURES, search_data
 from benchmarks.harness import main, save_rows
+from placet.data import Queries
 from placet.rank import TreeRanker
+from placet.rank.search.autorank import SHORT_LIST, autorank
 
 ROWS = 100
 
@@ -103,5 +106,36 @@ def trees(quick: bool) -> None:
         )
 
 
+def blend(quick: bool) -> None:
+    """The recommended blend of 20 kinds of rankers, by Placet and by onnxruntime, beside 20 boosters of LightGBM."""
+    import lightgbm as lgb
+
+    data, n_kinds = search_data(40 if quick else 150), 8 if quick else 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        choice = autorank(data, candidates=SHORT_LIST[:n_kinds], folds=4, rotate=True, blend=n_kinds)
+    boosters = [_booster(lgb, data, seed) for seed in range(n_kinds)]
+    with tempfile.TemporaryDirectory() as folder:
+        saved, exported = Path(folder) / "model.placet", Path(folder) / "model.onnx"
+        choice.ranker.save(saved)
+        choice.ranker.to_onnx(exported)
+        latencies(
+            f"one query, a blend of {n_kinds}",
+            {
+                "placet": choice.ranker.predict,
+                "placet in onnxruntime": session_of(exported),
+                f"{n_kinds} of LightGBM": lambda X: sum(one.predict(X, num_threads=1) for one in boosters),
+            },
+            10 if quick else 100,
+            {"placet": saved.stat().st_size, "placet in onnxruntime": exported.stat().st_size},
+            {f"{n_kinds} of LightGBM": "100 trees of 31 leaves each"},
+        )
+
+
+def _booster(lgb, data: Queries, seed: int):
+    params = {"objective": "lambdarank", "verbosity": -1, "num_threads": 1, "seed": seed, "feature_fraction": 0.5}
+    return lgb.train(params, lgb.Dataset(data.X, data.grade, group=np.diff(data.offsets)), 100)
+
+
 if __name__ == "__main__":
-    main(__doc__, {"trees": trees}, threads=1)
+    main(__doc__, {"trees": trees, "blend": blend}, threads=1)

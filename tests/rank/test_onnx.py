@@ -15,6 +15,7 @@ pytest.importorskip("onnx")
 pytestmark = pytest.mark.jit
 DATA = placet.simulate.queries(60, 10, 4, noise=0.4, random_state=1)
 NETWORK = {"learning_rate": 1e-2, "epochs": 3, "members": 2}
+SMALL = {"n_trees": 12, "leaves": 9, "min_rows": 3}
 CASES = {
     "linear": LinearRanker("ranknet"),
     "products": LinearRanker("pmop-fd", second_order=0.05),
@@ -22,6 +23,21 @@ CASES = {
     "network": NeuralRanker("pmop-fd", hidden=(8, 6), **NETWORK),
     "network without bins": NeuralRanker("pmop-fd", hidden=(8,), bins=None, **NETWORK),
     "linear network": NeuralRanker("pmop-fd", hidden=(), **NETWORK),
+    "boosted features": RANKERS["booster"]("attrank", 20),
+    "boosted trees": RANKERS["booster"]("attrank", 20, learners=("feature", "tree"), min_rows=3),
+    "listwise": RANKERS["listwise"](TreeRanker("pmop-fd", **SMALL)),
+    "places": RANKERS["listwise"](LinearRanker("pmop-fd"), ("place",)),
+    "blend": RANKERS["blend"](
+        [
+            LinearRanker("ranknet"),
+            TreeRanker(**SMALL),
+            RANKERS["forest"](n_trees=9, leaves=20),
+            RANKERS["booster"]("attrank", 9),
+            RANKERS["listwise"](LinearRanker("pmop-fd")),
+            RANKERS["listwise"](TreeRanker("xendcg", **SMALL), kernels=("cosine", "cosine")),
+            RANKERS["listwise"](TreeRanker("xendcg", **SMALL)),
+        ]
+    ),
 }
 
 
@@ -41,7 +57,9 @@ def test_the_runtime_gives_the_scores(name, tmp_path):
     assert found.shape == (500,)
     np.testing.assert_allclose(found, ranker.predict(X), rtol=1e-5, atol=1e-5)
     assert np.ptp(found) > 0.1
-    assert answer(tmp_path / "model.onnx", X[:1]).shape == (1,)
+    for n in (1, 2, 3):
+        some = np.repeat(X[:n], 2, axis=0)[1:]  # equal rows; all columns of one row are constant
+        np.testing.assert_allclose(answer(tmp_path / "model.onnx", some), ranker.predict(some), rtol=1e-5, atol=1e-5)
     if name == "products":
         assert len(ranker.pairs_)
 
@@ -92,12 +110,15 @@ def test_trees_that_split_by_categories_answer_as_they_do_here(tmp_path):
 
 
 def test_what_has_no_form_is_refused_and_nothing_is_written(tmp_path):
-    blend = RANKERS["blend"]([LinearRanker(), LinearRanker("ranknet")]).fit(DATA)
-    with pytest.raises(
-        ValueError,
-        match="Blend has no ONNX form; LinearRanker, TreeRanker, ForestRanker, NeuralRanker, LabelRanker have one",
-    ):
+    blend = RANKERS["blend"]([LinearRanker(), RANKERS["reranker"]()]).fit(DATA)
+    able = "LinearRanker, TreeRanker, ForestRanker, NeuralRanker, ConsistentBooster, RankBoost, AdaRank"
+    with pytest.raises(ValueError, match=f"ListwiseReranker has no ONNX form; {able}"):
         blend.to_onnx(tmp_path / "model.onnx")
+    for params, words in (({"kernels": ("gaussian",)}, "'gaussian' have no ONNX form"),):
+        with pytest.raises(ValueError, match=words):
+            RANKERS["listwise"](LinearRanker(), **params).fit(DATA).to_onnx(tmp_path / "model.onnx")
+    with pytest.raises(ValueError, match="listwise learners has no ONNX form"):
+        RANKERS["booster"]("attrank", 9, learners="listwise").fit(DATA).to_onnx(tmp_path / "model.onnx")
     zero = TreeRanker(n_trees=3, min_rows=3).fit(DATA)
     zero.trees_ = replace(zero.trees_, how=zero.trees_.how | ZERO_IS_MISSING)
     with pytest.raises(ValueError, match="take zeros as missing"):
@@ -105,6 +126,21 @@ def test_what_has_no_form_is_refused_and_nothing_is_written(tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(Exception, match="not fitted"):
         LinearRanker().to_onnx(tmp_path / "model.onnx")
+
+
+def test_members_that_look_at_the_list_share_its_columns(tmp_path):
+    """One query per run: the graph holds the columns of a list once, and answers for each query as `predict` does."""
+    import onnx
+
+    blend = CASES["blend"].fit(DATA)
+    blend.to_onnx(tmp_path / "blend.onnx")
+    graph = onnx.load(tmp_path / "blend.onnx").graph
+    assert sum(node.op_type == "Concat" for node in graph.node) == 2  # with one kernel, and with two
+    found = np.concatenate([answer(tmp_path / "blend.onnx", query.X) for query in (DATA[k : k + 1] for k in range(60))])
+    np.testing.assert_allclose(found, blend.predict(DATA), rtol=0, atol=1e-6)
+    members = zip(blend.members_, blend.spread_, blend.weight_)
+    expected = sum(weight / unit * member.predict(DATA) for member, unit, weight in members)
+    np.testing.assert_allclose(blend.predict(DATA), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_forest_without_trees_scores_nothing(tmp_path):

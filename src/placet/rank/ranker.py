@@ -266,10 +266,12 @@ class Ranker(OrderProbabilities, BaseEstimator):
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the score as an ONNX model, from float64 ``X`` (rows, features) to ``scores`` (rows,).
 
-        For linear rankers, trees and networks, which score each row by itself; a ranker of labels gives ``scores``
-        (rows, labels) of dense rows, with the names of labels as JSON in the metadata ``labels``; texts become features
-        outside the model (``text_features``).  Needs the package onnx
-        (``pip install 'placet[onnx]'``); onnxruntime reproduces the scores of `predict` to about seven digits.
+        For linear rankers, trees, networks and boosted features, which score each row by itself, for listwise features
+        of these, and for blends of all of them.  A ranker of labels gives ``scores`` (rows, labels) of dense rows, with
+        the names of labels as JSON in the metadata ``labels``; texts become features outside the model
+        (``text_features``).  As in ``predict(X)`` without ``qid``, all rows of ``X`` are one list: where scores depend
+        on the other rows of the list, run the model once per query.  Needs the package onnx (``pip install
+        'placet[onnx]'``); onnxruntime reproduces the scores of `predict` to about seven digits.
         """
         self._check_fitted()
         write_onnx(path, self.n_features_in_, self._add_onnx)
@@ -397,8 +399,12 @@ class Ranker(OrderProbabilities, BaseEstimator):
         """Scores (rows,) of the rows of queries; a ranker of labels returns (rows, labels)."""
         raise NotImplementedError
 
+    def _scores_sharing(self, queries: Queries, shared: dict[Hashable, Any]) -> ScoreColumn:
+        """As ``_scores``; ``shared`` holds what rankers of the same queries have computed and others can use."""
+        return self._scores(queries)
+
     def _add_onnx(self, graph: OnnxGraph) -> str:
-        """Add the nodes that score each row to an ONNX graph; return the name of the last output."""
+        """Add the nodes that score the rows of ``graph.table`` to an ONNX graph; return the name of the last output."""
         able = [kind.__name__ for kind in map(ranker_class, RANKERS) if kind._add_onnx is not Ranker._add_onnx]
         raise ValueError(f"{type(self).__name__} has no ONNX form; {', '.join(able)} have one")
 

@@ -130,9 +130,17 @@ def test_it_ranks_and_explains_and_is_saved(tmp_path):
     np.testing.assert_array_equal(placet.load(tmp_path / "model").predict(DATA), forest.predict(DATA))
 
 
+@pytest.mark.parametrize("splits", ["random", "best"])
+def test_leaves_bound_every_tree(splits):
+    whole, some = (ForestRanker(n_trees=5, leaves=leaves, splits=splits).fit(DATA) for leaves in (None, 7))
+    assert whole.trees_.leaves().min() > 7
+    assert some.trees_.leaves().tolist() == [7] * 5
+
+
 def test_what_cannot_be_grown_is_refused():
     for ranker, message in (
         (ForestRanker(n_trees=0), "n_trees 0"),
+        (ForestRanker(leaves=1), "leaves 1 must be at least 2, or None"),
         (ForestRanker(feature_fraction=0.0), "feature_fraction 0.0"),
         (ForestRanker(splits="middle"), "splits 'middle' is unknown"),
     ):

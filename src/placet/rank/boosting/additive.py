@@ -12,6 +12,7 @@ from placet.rank import similarity
 from placet.rank.boosting import weak_rankers
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, Number, Several, TreesOf, TupleOf, holds
+from placet.rank.saving.onnx_export import OnnxGraph, add_linear, add_trees
 from placet.rank.tree_arrays import Forest
 from placet.rank.validation import Best
 
@@ -173,6 +174,14 @@ class Additive(Ranker):
         if self.listwise_coef_.any():
             out += self._listwise(queries, self.scale_) @ self.listwise_coef_
         return out + self.trees_.predict(queries.X) if len(self.trees_.roots) else out
+
+    def _add_onnx(self, graph: OnnxGraph) -> str:
+        if self.listwise_coef_.any():
+            raise ValueError(f"{type(self).__name__} with listwise learners has no ONNX form; give learners='feature'")
+        linear = add_linear(graph, graph.table, self.coef_, float(self.level_)), graph.kind, 1.0
+        if not len(self.trees_.roots):
+            return linear[0]
+        return graph.weighted_sum([linear, (add_trees(graph, self.trees_), graph.kind, 1.0)])
 
     @classmethod
     def from_saved(cls, params: dict[str, Any], state: dict[str, Any] | None) -> Self:

@@ -33,7 +33,7 @@ from placet.rank.monotone import directions
 from placet.rank.query_rows import as_queries, check_columns, mean_defined
 from placet.rank.ranker import Ids, Ranker, largest_first, two_rows
 from placet.rank.saving.fitted_state import Array, Learned, Number, holds
-from placet.rank.saving.onnx_export import OnnxGraph
+from placet.rank.saving.onnx_export import OnnxGraph, add_linear
 from placet.rank.validation import Best
 
 LARGEST_WEIGHT = 1e100  # of a standardized feature
@@ -372,13 +372,12 @@ class LinearRanker(Ranker):
         return names + [(names[a], names[b]) for a, b in self.pairs_]
 
     def _add_onnx(self, graph: OnnxGraph) -> str:
-        rows = "X"
+        rows = graph.table
         if len(self.pairs_):
             z = graph.standardize(self.mean_, self.scale_)
             sides = [graph.add("Gather", [z, graph.constant(self.pairs_[:, k])], axis=1) for k in (0, 1)]
-            rows = graph.add("Concat", ["X", graph.add("Mul", sides)], axis=1)
-        product = graph.add("MatMul", [rows, graph.constant(self.coef_[:, None])])
-        return graph.add("Add", [product, graph.constant(np.array([self.intercept_]))])
+            rows = graph.add("Concat", [graph.table, graph.add("Mul", sides)], axis=1)
+        return add_linear(graph, rows, self.coef_, self.intercept_)
 
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -1,7 +1,8 @@
 """Listwise features for any ranker: the position of a row in its list, and its similarity to the other rows."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
@@ -12,8 +13,10 @@ from placet.data.arrays import Floats, list_of_rows
 from placet.rank import similarity
 from placet.rank.feature_tables import need_dense, reduce_per_list
 from placet.rank.linear.linear_ranker import LinearRanker
+from placet.rank.listwise.listwise_onnx import add_list_columns
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import RankerOf, holds
+from placet.rank.saving.onnx_export import OnnxGraph
 
 PARTS = ("deviation", "place", "similarity")
 
@@ -96,7 +99,26 @@ class ListwiseFeatures(Ranker):
         return replace(queries, X=np.concatenate(tables, axis=1), features=None)
 
     def _scores(self, queries: Queries) -> Floats:
-        return self.base_._scores(self._expand(queries))
+        return self._scores_sharing(queries, {})
+
+    def _scores_sharing(self, queries: Queries, shared: dict[Hashable, Any]) -> Floats:
+        key = self._settings()
+        if key not in shared:
+            shared[key] = self._expand(queries)
+        return self.base_._scores(shared[key])
+
+    def _settings(self) -> Hashable:
+        """What decides on the added columns."""
+        return frozenset(self.parts), tuple(self.kernels), self.bandwidth
+
+    def _add_onnx(self, graph: OnnxGraph) -> str:
+        before, key = graph.table, (graph.table, self._settings())
+        if key not in graph.shared:
+            graph.shared[key] = add_list_columns(graph, self.parts, self.kernels)
+        graph.table = graph.shared[key]
+        last = self.base_._add_onnx(graph)
+        graph.table = before
+        return last
 
     def _check_state(self) -> None:
         n, own = self.n_features_in_, set(self.parts)

@@ -352,7 +352,7 @@ class LabelRanker(Ranker):
 
     def _add_onnx(self, graph: OnnxGraph) -> str:
         graph.n_labels, graph.labels = int(self.sizes_[-1]), self.labels_
-        return add_network(graph, "X", self._network())
+        return add_network(graph, graph.table, self._network())
 
     def _network(self) -> list[Layer]:
         return layers(self.weights_, self.sizes_.tolist())

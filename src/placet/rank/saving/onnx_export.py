@@ -1,12 +1,12 @@
-"""ONNX graphs from a float64 table X (rows, features) to scores (rows,), for rankers that score each row by itself, or
-to scores (rows, labels), for rankers of labels.
+"""ONNX graphs from a float64 table X (rows, features) to scores (rows,), or to scores (rows, labels), for rankers of
+labels.
 
-A kind of ranker adds its nodes in ``Ranker._add_onnx``.
+A kind of ranker adds its nodes in ``Ranker._add_onnx``.  All rows of X are one list, for rankers that look at the list.
 """
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from placet.io.files import writing
-from placet.kernels.rank.tree_leaves import CATEGORY, ZERO_IS_MISSING
+from placet.kernels.rank.tree_leaves import CATEGORY, PLAIN, ZERO_IS_MISSING
 from placet.lazy import import_optional
 from placet.rank.tree_arrays import Forest, comparisons
 
@@ -58,6 +58,8 @@ class OnnxGraph:
         self.kind = package.TensorProto.DOUBLE  # type of the scores
         self.n_labels: int | None = None  # scores of a row, if it has one for every label
         self.labels: Sequence[str] | None = None  # names of the labels, which the metadata of the model hold
+        self.table = "X"  # the rows to score
+        self.shared: dict[Hashable, str] = {}  # tables that several rankers use
 
     def constant(self, values: Any) -> str:
         """Add a constant array; return its name."""
@@ -71,9 +73,18 @@ class OnnxGraph:
         self.nodes.append(self.package.helper.make_node(kind, inputs, [name], **more))
         return name
 
-    def standardize(self, mean: Any, scale: Any, rows: str = "X") -> str:
-        """(rows - mean) / scale."""
-        return self.add("Div", [self.add("Sub", [rows, self.constant(mean)]), self.constant(scale)])
+    def standardize(self, mean: Any, scale: Any, rows: str | None = None) -> str:
+        """(rows - mean) / scale; by default of the table."""
+        return self.add("Div", [self.add("Sub", [rows or self.table, self.constant(mean)]), self.constant(scale)])
+
+    def weighted_sum(self, columns: Sequence[tuple[str, int, float]]) -> str:
+        """Sum, in double precision, of columns (rows,) given by name, type and factor."""
+        self.kind, flat = self.package.TensorProto.DOUBLE, self.constant(np.array([-1], np.int64))
+        terms = []
+        for name, kind, factor in columns:
+            column = name if kind == self.kind else self.add("Cast", [name], to=self.kind)
+            terms.append(self.add("Mul", [self.add("Reshape", [column, flat]), self.constant(np.array([factor]))]))
+        return self.add("Sum", terms)
 
 
 def add_network(graph: OnnxGraph, rows: str, layers: Sequence[tuple[Any, Any]]) -> str:
@@ -86,11 +97,19 @@ def add_network(graph: OnnxGraph, rows: str, layers: Sequence[tuple[Any, Any]]) 
     return out
 
 
+def add_linear(graph: OnnxGraph, rows: str, coef: Any, intercept: float) -> str:
+    """Add a weighted sum of the columns of a table; return the name of its output (rows, 1)."""
+    graph.kind = graph.package.TensorProto.DOUBLE
+    product = graph.add("MatMul", [rows, graph.constant(coef[:, None])])
+    return graph.add("Add", [product, graph.constant(np.array([intercept], np.float64))])
+
+
 def add_trees(graph: OnnxGraph, forest: Forest) -> str:
     """Add the trees; return the name of their sum (rows, 1)."""
+    graph.kind = graph.package.TensorProto.DOUBLE
     if not len(forest.roots):  # a product with zeros would be NaN in rows with NaN
         zero = graph.package.numpy_helper.from_array(np.zeros(1))
-        return graph.add("ConstantOfShape", [graph.add("Shape", ["X"], start=0, end=1)], value=zero)
+        return graph.add("ConstantOfShape", [graph.add("Shape", [graph.table], start=0, end=1)], value=zero)
     rows, forest = add_memberships(graph, forest)
     inner = forest.feature >= 0
     how = forest.how[inner]
@@ -131,7 +150,7 @@ def add_memberships(graph: OnnxGraph, forest: Forest) -> tuple[str, Forest]:
     """
     nodes = np.flatnonzero((forest.feature >= 0) & (forest.how & CATEGORY != 0))
     if not len(nodes):
-        return "X", forest
+        return graph.table, forest
     words = [forest.bits[forest.bounds[k] : forest.bounds[k + 1]] for k in forest.threshold[nodes].astype(int)]
     members = [np.flatnonzero(np.unpackbits(own.view(np.uint8), bitorder="little")) for own in words]
     column: dict[tuple[int, bytes], int] = {}
@@ -143,13 +162,13 @@ def add_memberships(graph: OnnxGraph, forest: Forest) -> tuple[str, Forest]:
             column[f, own.tobytes()] = forest.n_features + len(column)
             tables.setdefault(f, []).append((column[f, own.tobytes()], own))
         place[k] = column[f, own.tobytes()]
-    parts, order = ["X"], []
+    parts, order = [graph.table], []
     for f, sets in tables.items():
         most = max(int(own.max(initial=0)) for _, own in sets) + 1
         outside = np.ones((most + 1, len(sets)))  # the last row: missing, negative or unknown
         for j, (_, own) in enumerate(sets):
             outside[own, j] = 0.0
-        x = graph.add("Gather", ["X", graph.constant(np.array(f))], axis=1)
+        x = graph.add("Gather", [graph.table, graph.constant(np.array(f))], axis=1)
         above = graph.add("Greater", [x, graph.constant(np.array(-1.0))])
         below = graph.add("Less", [x, graph.constant(np.array(float(most)))])
         known = graph.add("And", [above, below])

@@ -9,9 +9,10 @@ from sklearn.base import clone
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Ints, list_of_rows
-from placet.rank.query_rows import ScoreColumn
+from placet.rank.query_rows import ScoreColumn, check_columns
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, RankerOf, Several, holds
+from placet.rank.saving.onnx_export import OnnxGraph
 
 
 class Blend(Ranker):
@@ -89,6 +90,8 @@ class Blend(Ranker):
         weight = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
         if weight.shape != (n,) or not (weight >= 0).all() or not 0 < weight.sum() < np.inf:
             raise ValueError(f"weights {weights!r} must be {n} numbers of at least 0, one for each ranker, not all 0")
+        for member in members:
+            check_columns(queries.X, queries.features, member.n_features_in_, member.features_)
         self.members_ = list(members)
         if spreads is None:
             spreads = [spread(member.predict(queries), queries.offsets) for member in members]
@@ -104,11 +107,18 @@ class Blend(Ranker):
             raise DataError(f"the weights of the members sum to {self.weight_.sum()}, not to 1")
 
     def _scores(self, queries: Queries) -> ScoreColumn:
-        out = np.zeros(len(queries.grade))
-        for member, unit, weight in zip(self.members_, self.spread_, self.weight_):
-            if weight > 0.0:
-                out += member.predict(queries) * (weight / unit)
+        out, shared = np.zeros(len(queries.grade)), {}
+        for member, factor in self._factors():
+            out += factor * member._scores_sharing(queries, shared)
         return out
+
+    def _factors(self) -> list[tuple[Ranker, float]]:
+        """The members whose weight is not 0, and the factors of their scores."""
+        found = zip(self.members_, self.spread_, self.weight_)
+        return [(member, float(weight / unit)) for member, unit, weight in found if weight > 0.0]
+
+    def _add_onnx(self, graph: OnnxGraph) -> str:
+        return graph.weighted_sum([(m._add_onnx(graph), graph.kind, factor) for m, factor in self._factors()])
 
 
 def spread(s: ScoreColumn, offsets: Ints) -> float:

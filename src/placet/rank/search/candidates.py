@@ -34,7 +34,7 @@ SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "pl-partition", "l2": 1e-2, **TO_NDCG}),
     ("trees", {"loss": "xendcg", **DRAWN}),
     ("listwise", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-2})}),
-    ("forest", {"loss": "xendcg", "n_trees": 100}),
+    ("forest", {"loss": "xendcg", "n_trees": 100, "leaves": 256}),
     ("trees", {"loss": "lambdarank", **DRAWN, **NORMED}),
     ("booster", {"loss": "attrank", "learning_rate": 0.3, "feature_fraction": 0.5, "subsample": 0.7}),
     ("trees", {"loss": "pl-partition", **DRAWN, **TO_NDCG}),

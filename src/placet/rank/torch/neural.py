@@ -243,9 +243,9 @@ class NeuralRanker(Ranker):
         return out
 
     def _add_onnx(self, graph: OnnxGraph) -> str:
-        rows = "X"
+        rows = graph.table
         if len(self.bin_low_):
-            rows = graph.add("Gather", ["X", graph.constant(self.bin_feature_)], axis=1)
+            rows = graph.add("Gather", [graph.table, graph.constant(self.bin_feature_)], axis=1)
             rows = graph.add("Sub", [rows, graph.constant(self.bin_low_)])
             rows = graph.add("Div", [rows, graph.constant(self.bin_width_)])
             rows = graph.add("Clip", [rows, graph.constant(np.array(0.0)), graph.constant(np.array(1.0))])

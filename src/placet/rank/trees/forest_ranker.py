@@ -44,6 +44,9 @@ class ForestRanker(OfTrees):
         Number of trees.
     min_rows : int
         Minimum rows per leaf.
+    leaves : int, optional
+        Maximum leaves per tree, the best splits first; without a limit a forest grows with the number of rows, in size
+        and in the time of a score.
     feature_fraction : float
         Fraction of the features drawn for each split.
     splits : str
@@ -74,6 +77,7 @@ class ForestRanker(OfTrees):
         n_trees: int = 300,
         *,
         min_rows: int = 3,
+        leaves: int | None = None,
         feature_fraction: float = 0.3,
         splits: Literal["random", "best"] = "random",
         metric: str = "ndcg@10",
@@ -83,6 +87,7 @@ class ForestRanker(OfTrees):
         self.loss = loss
         self.n_trees = n_trees
         self.min_rows = min_rows
+        self.leaves = leaves
         self.feature_fraction = feature_fraction
         self.splits = splits
         self.metric = metric
@@ -92,6 +97,8 @@ class ForestRanker(OfTrees):
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
         if self.n_trees < 1 or self.min_rows < 1:
             raise ValueError(f"n_trees {self.n_trees} and min_rows {self.min_rows} must be at least 1")
+        if self.leaves is not None and self.leaves < 2:
+            raise ValueError(f"leaves {self.leaves} must be at least 2, or None for no limit")
         self._check_shares("feature_fraction")
         n_features = queries.n_features
         if not n_features:
@@ -135,6 +142,7 @@ class ForestRanker(OfTrees):
         tree = (
             kind(
                 min_samples_leaf=self.min_rows,
+                max_leaf_nodes=self.leaves,
                 max_features=self.feature_fraction,
                 random_state=int(rng.integers(1 << 31)),
             )
