@@ -1,6 +1,6 @@
 """Weighted mean of several rankers, each divided by the spread of its scores."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -107,7 +107,8 @@ class Blend(Ranker):
             raise DataError(f"the weights of the members sum to {self.weight_.sum()}, not to 1")
 
     def _scores(self, queries: Queries) -> ScoreColumn:
-        out, shared = np.zeros(len(queries.grade)), {}
+        out = np.zeros(len(queries.grade))
+        shared: dict[Hashable, Any] = {}
         for member, factor in self._factors():
             out += factor * member._scores_sharing(queries, shared)
         return out
