@@ -350,7 +350,7 @@ def _choose_ranker(
     from placet.data.parameters import check_parameters
     from placet.rank.search.autorank import autorank
 
-    own = ("budget", "seconds", "blend", "stack", "folds", "rotate")
+    own = ("budget", "seconds", "blend", "stack", "folds", "rotate", "distill")
     if loss or set(given) - set(own):
         raise ValueError(
             f"--ranker auto chooses loss and parameters itself; with --param it takes only {', '.join(own)}"

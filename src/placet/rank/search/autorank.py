@@ -22,6 +22,7 @@ from placet.rank.search.candidate_search import (
     check_candidates,
 )
 from placet.rank.search.candidates import SHORT_LIST, Candidate, draw_candidates, random_candidates
+from placet.rank.search.distillation import distill_members
 from placet.rank.search.stacking import random_parts, stacked_weights
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ class Choice:
     def __repr__(self) -> str:
         lines = [f"{self.metric} on the validation set, {len(self.trials)} tried:"]
         if len(self.members) > 1:
-            how = "mean" if len(set(self.weights)) == 1 else "weighted mean"
-            lines[0] += f" {self.value:.4f} by the {how} of {len(self.members)} (*)"
+            how = "the mean" if len(set(self.weights)) == 1 else "the weighted mean"
+            how = how if isinstance(self.ranker, Blend) else f"one ranker distilled from {how}"
+            lines[0] += f" {self.value:.4f} by {how} of {len(self.members)} (*)"
         for trial in self.trials:
             mark = "*" if any(trial is member for member in self.members) else " "
             what = f"{trial.value:.4f} +- {trial.stderr:.4f}" if not trial.failure else f"failed: {trial.failure}"
@@ -99,6 +101,7 @@ def autorank(
     stack: bool = False,
     folds: int | None = None,
     rotate: bool = False,
+    distill: bool = False,
     random_state: int = 0,
     progress: TrainingProgress | None = None,
 ) -> Choice:
@@ -134,6 +137,10 @@ def autorank(
         and so on cyclically; its value is measured on the held-out fold.  The ``blend`` best are taken evenly from all
         folds.  The same number of fits then covers ``folds`` times as many kinds of rankers.  If a candidate fails, the
         next one takes its fold (unless three in a row have failed on it).
+    distill : bool
+        Replace the blend by one `TreeRanker` fitted to its scores: a tenth of the time and size, and an ONNX file that
+        scores each row by itself.  ``value`` is then that of the trees, and ``notes`` state their loss, measured on
+        queries that neither the trees nor the fits they imitate were trained on.
     random_state : int
         Seed of the splits, of random candidates and of the fits.
     progress : callable, optional
@@ -158,7 +165,7 @@ def autorank(
     >>> choice.notes
     ('6 of 30 queries, drawn at random, were kept for validation',)
     """
-    given = {"metric": metric, "stack": stack, "rotate": rotate, "random_state": random_state}
+    given = {"metric": metric, "stack": stack, "rotate": rotate, "distill": distill, "random_state": random_state}
     _check(train, valid, budget=budget, seconds=seconds, blend=blend, folds=folds, **given)
     chosen = (SHORT_LIST if candidates is None else list(candidates))[:budget]
     if not chosen:
@@ -179,6 +186,9 @@ def autorank(
     members = best.state
     ranker, weights = _blend_members(members, splits, metric, stack, random_state)
     value = members[0].trial.value if len(members) == 1 else _held_out_value(members, weights, splits, metric)
+    if distill:
+        ranker, value, note = distill_members(members, weights, ranker, splits, metric, random_state)
+        notes += (note,)
     tried, of = tuple(search.trials), tuple(member.trial for member in members)
     return Choice(ranker, of[0], metric, tried, of, value, best.interrupted, tuple(weights.tolist()), notes)
 
@@ -197,6 +207,8 @@ def _check(train: Any, valid: Any, **given: Any) -> None:
         raise ValueError(f"seconds {seconds} must be above 0")
     if blend < 1:
         raise ValueError(f"blend {blend} must be at least 1")
+    if given["distill"] and blend < 2:
+        raise ValueError(f"distill replaces a blend by one ranker; give blend above {blend}, the number of its members")
     if folds is not None and folds < 2:
         raise ValueError(f"folds {folds} must be at least 2; without folds there is one split")
 
