@@ -170,11 +170,17 @@ class LabelRanker(Ranker):
         self.text_: tuple[TextKind, str | None] | None = None
         self.words_: tuple[str, ...] | None = None
         self.idf_: Floats | None = None
+        texts, named = texts_of(X), named_labels(X.labels if isinstance(X, LabeledTexts) else y)
         if isinstance(self._start, LabelRanker):
             self.labels_, self.text_ = self._start.labels_, self._start.text_
             self.words_, self.idf_ = self._start.words_, self._start.idf_
+            unknown = sorted({name for own in named or () for name in own} - set(self.labels_ or ()))
+            if unknown:
+                raise DataError(
+                    f"label {unknown[0]!r} is not among the labels of start ({len(unknown)} such labels); leave them "
+                    "out, or fit without start"
+                )
             return
-        texts, named = texts_of(X), named_labels(X.labels if isinstance(X, LabeledTexts) else y)
         if texts is not None:
             found = TextFeatures.fit(self.text, self.text_params or {}, texts)
             self.text_ = self.text, X.column if isinstance(X, LabeledTexts) else None
