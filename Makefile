@@ -22,6 +22,8 @@ $(AXE):
 	mkdir -p build
 	cd build && npm pack --silent axe-core@4.14.0 && tar xzf axe-core-4.14.0.tgz package/axe.min.js && mv package/axe.min.js . && rm -r package axe-core-4.14.0.tgz
 
+# many tests start commands, which shall find their modules compiled
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/losses/test_losses.py -m "not jit"

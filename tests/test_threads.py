@@ -91,6 +91,21 @@ def _algebra():
     return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
 
 
+@pytest.mark.parametrize(("items", "expected"), [(100, 1), (3000, 2), (5000, 1)])
+def test_several_threads_solve_dense_systems_alone(items, expected):
+    """Few items gain nothing from more threads; beyond MOST_DENSE a fit only multiplies vectors, where they would wait."""
+    from placet.aggregate import METHODS
+    from placet.aggregate.consensus_door import _algebra as algebra_of
+
+    before = threads.get_threads()
+    threads.set_threads(2)
+    try:
+        with algebra_of(METHODS["bradley-terry"], items):
+            assert _algebra() == {expected}
+    finally:
+        threads.set_threads(before)
+
+
 def test_threads_that_come_and_go_leave_algebra_as_it_was():
     """A comes, B comes, A goes, B goes: B still has one thread, and afterwards there are as many as before."""
     from threadpoolctl import threadpool_limits

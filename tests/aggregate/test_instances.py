@@ -232,6 +232,8 @@ def test_the_time_that_is_expected_grows_with_instances_items_and_rounds():
 
     few, many = lists(2, 50), lists(60, 900)
     assert door.expected_seconds(few, "borda") < 0.1
+    alike = door.expected_seconds(few, "plackett-luce")
+    assert door.expected_seconds(few, "plackett-luce", params={"agents": "sharpness"}) > 10 * alike
     assert door.expected_seconds(many, "plackett-luce") > 2
     assert door.expected_seconds(many, "borda") < 2
     assert door.expected_seconds(few, "mpm", 200) > 20 * door.expected_seconds(few, "mpm")

@@ -16,7 +16,7 @@ from placet.aggregate.defaults import default_of
 from placet.aggregate.instances import sources_by_instance, split, without_empty_instances
 from placet.aggregate.likelihood.prior import LEARN
 from placet.aggregate.method import Method
-from placet.aggregate.method_table import EVERY, GAMES, METHODS, MethodName, method_name, method_of
+from placet.aggregate.method_table import EVERY, GAMES, METHODS, MOST_DENSE, MethodName, method_name, method_of
 from placet.aggregate.resample import busy_agents, resample, resampling_words, units_of, units_of_parts
 from placet.aggregate.result.asked import Asked
 from placet.aggregate.result.consensus_set import ConsensusSet
@@ -42,6 +42,9 @@ NO_PARAMETERS: Mapping[str, Any] = {}
 
 REFIT_SHARE = 0.5
 """Time of a bootstrap round of a model, which starts from the fit and has no errors, in that of a fit."""
+
+FITS_WITH_RATERS = 20
+"""About as many fits as learn how far the raters differ."""
 
 MOST_COVARIANCES = 1 << 27
 """Total size of the covariances of all instances, in numbers (1 GB), above which only standard errors are kept."""
@@ -229,8 +232,11 @@ def _by_method(
 
 
 def _algebra(method: Method, n_items: int) -> AbstractContextManager[None]:
-    """Limit the threads of linear algebra; methods that only count skip this, and need not load its libraries."""
-    return nullcontext() if method.power < 3 else algebra_threads(n_items)
+    """Limit the threads of linear algebra; methods that only count skip this, and need not load its libraries.
+
+    Beyond MOST_DENSE items no matrix is factored: more threads would only wait for each other in products of vectors.
+    """
+    return nullcontext() if method.power < 3 else algebra_threads(n_items if n_items <= MOST_DENSE else 0)
 
 
 def _of_slices(data: Mapping[Any, Any], method: Any, by: str, progress: Any, **options: Any) -> Any:
@@ -338,7 +344,8 @@ def expected_seconds(
         each = list(zip(rows.tolist(), longest.tolist(), tiers.tolist()))
         problems = [(int(r), n, n) for r, n, _ in (each if record.shares_agents else set(each))]
     rounds = bootstrap * (REFIT_SHARE if record.kind == "model" else 1.0)
-    return (1 + rounds) * sum(record.seconds(*problem) for problem in problems)
+    fits = FITS_WITH_RATERS if params.get("agents") else 1
+    return (1 + rounds) * fits * sum(record.seconds(*problem) for problem in problems)
 
 
 class FitCounter:

@@ -383,13 +383,13 @@ def fit_walk(
 
 
 def expected_seconds(c: Comparisons, step: str | float, *, raters: bool = False) -> float:
-    """Rough estimate of the time for a fit with learned drift; with ``raters`` its Hessian is dense."""
+    """Rough estimate of the time for a fit with learned drift; with ``raters`` there are more, with a dense Hessian."""
     assert c.time is not None
     when = TimeSteps(step, c.time).number(c.time)
     chains, _ = chains_of(np.concatenate([c.i, c.j]), np.tile(when, 2))
     work = cost_of(steps_of(chains, np.sort(when)))[0]
-    dense = 2e-8 * len(chains.item) ** 3 if raters else 0.0
-    return dense + 5e-6 * len(c) + (2e-9 * work if work <= MOST_WORK else 6e-5 * (len(c) + len(chains.item)))
+    dense = 0.1 + 2e-8 * len(chains.item) ** 3 if raters else 0.0
+    return 0.03 + dense + 5e-6 * len(c) + (2e-9 * work if work <= MOST_WORK else 6e-5 * (len(c) + len(chains.item)))
 
 
 def checked_votes(
