@@ -115,12 +115,8 @@ def _win_rates(table: Floats) -> Floats:
     """(n_items, n_tasks): the share of the other items that an item beats; NaN if it has no score, or alone has one."""
     from scipy.stats import rankdata
 
-    rate = np.full(table.shape, np.nan)
-    for t in range(table.shape[1]):
-        own = np.flatnonzero(~np.isnan(table[:, t]))
-        if len(own) > 1:
-            rate[own, t] = (rankdata(table[own, t]) - 1) / (len(own) - 1)
-    return rate
+    others = (~np.isnan(table)).sum(axis=0) - 1.0
+    return (rankdata(table, axis=0, nan_policy="omit") - 1) / np.where(others > 0, others, np.nan)
 
 
 def _parts_of_rates(scores: Scores) -> Floats:
