@@ -42,6 +42,7 @@ html_title = f"Placet {placet.__version__}"
 _settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]
 home = _settings["hooks"]["custom"]["home"]  # empty until there is a public repository: no links to it, none to edit
 html_theme_options = {"source_repository": home, "source_branch": "main", "source_directory": "docs/"} if home else {}
+codeautolink_concat_default = True  # the examples of a page are one session
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_mock_imports = [] if find_spec("torch") else ["torch"]  # optional, here as everywhere
