@@ -450,6 +450,17 @@ def test_items_of_one_source_only_are_ranked_and_said(pair):
     assert set(found.items) == set(NAMES)
     assert "only judge has d, e, f" in found.notes
     assert found.stderr[3:].min() > found.stderr[:3].max() * 0.9
+    assert 0 < found.sources.worth[1] < 10_000  # of the errors of items that the target has
+
+
+def test_a_judge_that_joins_what_the_target_leaves_apart_has_no_number():
+    apart = Comparisons.from_battles(
+        ["a", "c"] * 30, ["b", "d"] * 30, ["a", "b", "b", "a", "a"] * 12, items=list("abcd")
+    )
+    judge = drawn(np.array([1.0, 0.5, -0.5, -1.0]), 500, np.random.default_rng(3))
+    found = consensus(Sources({"human": apart, "judge": judge}, "human"))
+    assert found.sources.worth[1] is None
+    assert any("tells what no number of human votes like these would" in note for note in found.notes)
 
 
 def test_bootstrap_resamples_every_source(pair):

@@ -113,7 +113,7 @@ def parameters_of(sources: Sources, found: SourceFit, others: list[Any], level: 
         if sources.target is not None:
             votes = evidence_count(sources[sources.target])
             add_square(S, one.items, -found.evidence.part_of(found.widths, k))
-            value = worth(found.evidence.base, S, found.with_source(k), votes)
+            value = worth(found.evidence.base, S, found.with_source(k), sources.index(sources.target), votes)
             worths[name] = value if found.unrelated[k] < 0.5 else 0.0
             add_square(S, one.items, found.evidence.part_of(found.widths, k))
     scale, scale_error, width, width_error, agreement, agreement_error = np.array([base[name] for name in names]).T

@@ -58,6 +58,9 @@ much it is wider than the evidence at its mode.
 RULED_OUT = 50.0
 """Points whose log prior is so far below the largest are left out where each costs much."""
 
+MOST_WORTH = 1e4
+"""The most that a target's votes are multiplied by to say what a source is worth."""
+
 LEAST_CURVATURE = 0.25
 """Least curvature of the evidence along an axis: no axis is looked at farther than two units of a logarithm."""
 
@@ -448,26 +451,28 @@ def deviations(one: Quadratic, a: float, v: float, mean: Floats, covariance: Flo
     return e, np.sqrt(np.maximum(np.diag(spread), 0.0))
 
 
-def worth(base: Floats, S: Floats, covariance: Floats, votes: float) -> float:
-    """How many more votes of the target would have made the mean error as small as a source made it.
+def worth(base: Floats, S: Floats, covariance: Floats, items: Ints, votes: float) -> float | None:
+    """How many more votes of the target would have made the mean error of its ``items`` as small as a source made it.
 
     ``S`` is the precision of theta without the source, ``base`` the target's part of it.  That part is multiplied by f
     until the mean variance of centered scores is that of ``covariance``, which the source gave; the worth is (f - 1)
-    times the target's votes.  0 if the source made no difference.
+    times the target's votes.  0 if the source made no difference; None if no f up to `MOST_WORTH` would do, as where
+    the target's votes do not join all its items.
     """
     share, X = eigh(base, S, check_finite=False)  # X' S X = 1, so the variance is a sum over eigenvectors
-    part = (X**2).mean(axis=0) - X.mean(axis=0) ** 2
-    goal = float(np.trace(covariance) / len(covariance) - covariance.mean())
+    own, C = X[items], covariance[np.ix_(items, items)]
+    part = (own**2).mean(axis=0) - own.mean(axis=0) ** 2
+    goal = float(np.trace(C) / len(C) - C.mean())
 
     def variance(f: float) -> float:
         return float((part / (1 + (f - 1) * np.maximum(share, 0.0))).sum())
 
     if variance(1.0) <= goal:
         return 0.0
-    low, high = 1.0, 2.0
-    while variance(high) > goal and high < 1e6:
-        low, high = high, 2 * high
-    for _ in range(40):
+    if variance(MOST_WORTH) > goal:
+        return None
+    low, high = 1.0, MOST_WORTH
+    for _ in range(50):
         middle = (low * high) ** 0.5
         low, high = (middle, high) if variance(middle) > goal else (low, middle)
     return (high - 1) * votes

@@ -28,9 +28,9 @@ class SourceParameters:
     ``scale``: how far apart the source sees the items, relative to the target; ``width``: standard deviation of its
     deviations from the target, on the target's scale; ``agreement``: correlation of the source's true scores with those
     asked for; ``related``: probability that it has anything to do with the target; ``worth``: votes of the target that
-    would have made the errors as small, 0 if it is more likely unrelated (None without a target or if the target is no
-    votes).  ``deviation`` and ``deviation_stderr``: by source, (items of the source,) on the target's scale, with its
-    ``members``, the names of these items.
+    would have made the errors of its items as small, 0 if it is more likely unrelated (None without a target, or if no
+    number of them would).  ``deviation`` and ``deviation_stderr``: by source, (items of the source,) on the target's
+    scale, with its ``members``, the names of these items.
     """
 
     names: Names
@@ -101,14 +101,17 @@ class SourceParameters:
         """What each source is worth, and how it differs, in plain words."""
         found = []
         own = None if self.target is None else float(self.amount[self.names.index(self.target)])
+        asked = "" if self.target is None else f"{self.target} {self.kind[self.names.index(self.target)]}"
         for k, name in enumerate(self.names):
             if name == self.target:
                 continue
             value = self.worth[k]
             said = f"{name} agrees with {'the others' if own is None else self.target} "
             said += f"at {self.agreement[k]:.2f} (correlation of scores)"
+            if value is None and own is not None:
+                said += f", and tells what no number of {asked} like these would"
             if value is not None and own is not None:
-                said = f"{name} is worth {_votes(value)} {self.target} {self.kind[self.names.index(self.target)]} here"
+                said = f"{name} is worth {_votes(value)} {asked} here"
                 if self.related[k] < SURE:
                     said += f", if it agrees with {self.target} at all (probability {self.related[k]:.2f})"
                 if self.related[k] < 0.5:
