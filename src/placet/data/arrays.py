@@ -358,14 +358,19 @@ def table(X: Any) -> tuple[Any, Names | None]:
     if not is_frame(X):
         refuse_masked_or_complex(X)
         return X, None
+    eager = eager_frame(X)
+    return eager.to_numpy(), tuple(eager.columns)
+
+
+def eager_frame(X: Any) -> Any:
+    """A data frame through Narwhals, collected; two columns of one name are a ``DataError``."""
     import narwhals as nw
 
     try:
         frame = nw.from_native(X)
     except nw.exceptions.DuplicateError:
         raise DataError(f"two columns are named {first_repeat(X.columns)!r}; rename one") from None
-    eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-    return eager.to_numpy(), tuple(eager.columns)
+    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
 
 
 def as_csr(X: Any, what: str, unit: str = "row") -> Any:

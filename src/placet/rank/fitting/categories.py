@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError
-from placet.data.arrays import is_frame
+from placet.data.arrays import eager_frame, is_frame
 
 Levels = dict[str, list[Any]]
 """Column -> its categories; the code of a category is its place in the list."""
@@ -21,8 +21,7 @@ def coded(X: Any, known: Levels, *, learn: bool, who: str, takes: bool) -> tuple
     """
     import narwhals as nw
 
-    frame: Any = nw.from_native(X)
-    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    frame = eager_frame(X)
     found = [name for name, kind in frame.schema.items() if kind in (nw.Categorical, nw.Enum)]
     if found and not takes:
         raise DataError(
