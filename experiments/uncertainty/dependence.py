@@ -6,7 +6,7 @@ Items are equal on average and every agent has its own scores around that, so th
 Claimed over true: the mean standard error over the root mean square of the scores, whose true value is 0.  Intervals at
 level 0.95 must cover, and equal items may be separated in at most 0.05 of runs, within three Monte Carlo errors.
 
-Raters of unequal sharpness with 15 votes each: intervals of their sharpness must cover it.
+Raters of unequal sharpness with 5, 15 or 60 votes each: intervals of the scores, and of their sharpness, must cover.
 
 Ballots that are not of the model: PMOP says how often ballots tie.  Equal items on ballots in random order, tied at
 random, of few items, or with a first choice alone.
@@ -144,8 +144,8 @@ def main() -> None:
         ):
             few = max(runs // 4, 10) if (options or data is in_parts) and quick else runs
             ours |= dict(by_agent(name, method, data, agents, each, few, arguments.seed, **options))
-    for raters, each in ((20, 15),) if quick else ((20, 15), (60, 15), (20, 60)):
-        ours |= dict(rated(raters, each, 60 if quick else 80, arguments.seed))
+    for raters, each in ((100, 5),) if quick else ((20, 15), (60, 15), (20, 60), (100, 5)):
+        ours |= dict(rated(raters, each, 40 if quick else 80, arguments.seed))
     equal = partial(designed_ballots, theta=EQUAL)
     for each in (150,) if quick else (60, 150, 600):
         for name, method, data, options in (
