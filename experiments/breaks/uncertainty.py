@@ -171,6 +171,12 @@ BREAKS = [
     Mutant(FORECASTS, "every match a coin flip", FORECAST, after(coin_flips)),
     Mutant(FORECASTS, "favorites twice as sure", FORECAST, after(sharper(2.0))),
     Mutant(FORECASTS, "favorites half as sure", FORECAST, after(sharper(0.5))),
+    Mutant(
+        "uncertainty.priors",
+        "one mean for all items",
+        "placet.aggregate.pairs.pair_likelihood:trend_of",
+        give(lambda support, means=None: np.zeros((len(support), 0))),
+    ),
     Mutant("uncertainty.priors", "intervals of level 0.5", f"{CONSENSUS}.interval", before(low_level)),
     Mutant("uncertainty.priors", "intervals far too wide", f"{CONSENSUS}.interval", after(wide)),
     Mutant("uncertainty.priors", "everything separated", f"{CONSENSUS}.separated", after(all_separated)),
@@ -179,6 +185,18 @@ BREAKS = [
         "uncertainty.few_units", "nothing separated", f"{CONSENSUS}.separated", after(lambda found, *_: found & False)
     ),
     Mutant("uncertainty.few_units", "separation at level 0.5", f"{CONSENSUS}.separated", before(low_level)),
+    Mutant(
+        "uncertainty.dependence",
+        "PMOP believed where ballots are not its own",
+        "placet.aggregate.ballots.ballot_models:PMOP.fixes_ties",
+        give(False),
+    ),
+    Mutant(
+        "uncertainty.dependence",
+        "raters at the joint mode",
+        "placet.aggregate.likelihood.rater_posterior:RaterPosterior.with_raters_averaged",
+        give(lambda posterior, x, arrow: x),
+    ),
     Mutant("uncertainty.dependence", "intervals of level 0.5", f"{CONSENSUS}.interval", before(low_level)),
     Mutant("uncertainty.dependence", "everything separated", f"{CONSENSUS}.separated", after(all_separated)),
     Mutant(
