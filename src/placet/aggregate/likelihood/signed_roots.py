@@ -111,7 +111,7 @@ class SignedRoots:
             contrast = np.zeros(len(self.x))
             contrast[:n] = -1.0 / n
             contrast[self.index[k]] += 1.0
-            error = math.sqrt(float(contrast @ self._curved @ contrast))
+            error = math.sqrt(float(contrast @ self._curvature_covariance @ contrast))
             least = max(
                 1.0, self._over_used(contrast)
             )  # an error that is less than that of the curvature counts as that
@@ -119,7 +119,7 @@ class SignedRoots:
         return low, high
 
     @cached_property
-    def _curved(self) -> Floats:
+    def _curvature_covariance(self) -> Floats:
         """The covariance of all unknowns by the curvature."""
         return inverse_of(self.p.slopes(self.x)[1]) / self.p.scale
 
@@ -129,7 +129,7 @@ class SignedRoots:
             return 1.0
         scores = contrast[: self.p.n_items]
         used = float(scores @ self.covariance @ scores)
-        return math.sqrt(float(contrast @ self._curved @ contrast) / used) if used > 0 else 1.0
+        return math.sqrt(float(contrast @ self._curvature_covariance @ contrast) / used) if used > 0 else 1.0
 
     def _reach(self, contrast: Floats, error: float, z: float) -> float:
         """The number of errors, along ``contrast`` in the direction of ``error``, at which the root is ``z``."""
