@@ -19,7 +19,7 @@ from placet.metrics import evaluate_parts, metric as metric_of
 from placet.metrics.metric_table import DISTANCES
 from placet.rank.controls import ControlTable, control_rows
 from placet.rank.feature_tables import to_dense
-from placet.rank.fitting.categories import Levels, coded_rows
+from placet.rank.fitting.categories import CategoryLevels, coded_rows
 from placet.rank.fitting.training_history import check_metrics, history_frame, plot_history
 from placet.rank.probabilities import OrderProbabilities
 from placet.rank.query_rows import (
@@ -93,7 +93,7 @@ class Ranker(OrderProbabilities, BaseEstimator):
     _missing: Missing = "error"  # "keep" if the ranker handles NaN
     _progress: TrainingProgress | None = None
     _start: Any = None
-    categories_: Levels = {}  # noqa: RUF012  # set by rankers that take categories
+    categories_: CategoryLevels = {}  # noqa: RUF012  # set by rankers that take categories
     _also_record: tuple[str, ...] = ()  # metrics to record besides that of the ranker
     _validated: Mapping[str, float] | None = None  # metrics of the state judged last
     _control: ControlTable | None = None

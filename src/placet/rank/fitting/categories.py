@@ -9,11 +9,11 @@ import numpy as np
 from placet.data import DataError
 from placet.data.arrays import eager_frame, is_frame
 
-Levels = dict[str, list[Any]]
+CategoryLevels = dict[str, list[Any]]
 """Column -> its categories; the code of a category is its place in the list."""
 
 
-def coded(X: Any, known: Levels, *, learn: bool, who: str, takes: bool) -> tuple[Any, Levels]:
+def coded(X: Any, known: CategoryLevels, *, learn: bool, who: str, takes: bool) -> tuple[Any, CategoryLevels]:
     """A data frame with codes in place of categories, and the levels of each such column.
 
     ``learn``: columns of categories are found, and new categories are appended to those ``known``; otherwise a value
@@ -48,7 +48,7 @@ def coded(X: Any, known: Levels, *, learn: bool, who: str, takes: bool) -> tuple
     return frame.to_native(), levels
 
 
-def coded_rows(X: Any, known: Levels, *, learn: bool, who: str, takes: bool) -> tuple[Any, Levels]:
+def coded_rows(X: Any, known: CategoryLevels, *, learn: bool, who: str, takes: bool) -> tuple[Any, CategoryLevels]:
     """As `coded`, for anything that a ranker accepts; only data frames have categories."""
     if is_frame(X) and not isinstance(X, Mapping):
         return coded(X, known, learn=learn, who=who, takes=takes)
