@@ -20,7 +20,7 @@ class LinkedNames(SphinxPostTransform):
 
     def run(self, **_: Any) -> None:
         places = _places(self.env)
-        labels = self.env.domains["std"].labels
+        labels = self.env.domains["std"].anonlabels
         for code in list(self.document.findall(nodes.literal)):
             if isinstance(code.parent, nodes.reference | nodes.title):
                 continue
@@ -50,9 +50,9 @@ def _places(env: Any) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _command(labels: dict[str, tuple[str, str, str]], words: str) -> tuple[str, str] | None:
+def _command(labels: dict[str, tuple[str, str]], words: str) -> tuple[str, str] | None:
     for name in (words, words.split()[0]):
-        docname, anchor, _ = labels.get(f"commands-placet-{name.replace(' ', '-')}", ("", "", ""))
+        docname, anchor = labels.get(f"commands-placet-{name.replace(' ', '-')}", ("", ""))
         if docname:
             return docname, anchor
     return None
