@@ -191,6 +191,16 @@ def test_wide_tables_wrap_texts_first_names_last_and_numbers_never(width, whole)
     assert "…" not in text
 
 
+def test_a_table_on_a_terminal_has_no_empty_column(monkeypatch, capsys):
+    head, rows = ["item", "stderr", "rank"], [["ant", None, 1], ["bee", None, 2]]
+    console_output.show_table(head, rows)
+    assert capsys.readouterr().out.splitlines()[0].split("\t") == head
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "dumb")
+    console_output.show_table(head, rows)
+    assert capsys.readouterr().out.split() == ["item", "rank", "ant", "1", "bee", "2"]
+
+
 def test_a_bar_is_drawn_only_when_work_takes_long(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")

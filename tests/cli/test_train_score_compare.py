@@ -1,6 +1,7 @@
 """train, score and compare through the command itself."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -240,14 +241,22 @@ def test_parameters_of_ranker_and_loss(run, folder):
     assert (ranker.l2, ranker.loss_params, ranker.learned_) == (0.5, {"tie": 0.25}, {})
 
 
-def test_auto_says_what_it_tried(run, folder, model):
+def test_a_model_given_for_a_file_of_scores_is_called_one(run, model):
+    assert "m.placet: a saved model (or other tensors), not text; placet score" in run(
+        "evaluate", model, "valid.letor", code=2
+    )
+
+
+def test_auto_says_what_it_tried(run, folder, model, placet_command):
     out = run(
         "train", "train.letor", "--valid", "valid.letor", "--ranker", "auto", "--save", "a.placet", "-p", "budget=2"
     )
     assert "tried\t2" in out
     assert placet.load(folder / "a.placet").loss == "pmop-fd"
-    out = run("train", "train.letor", "--ranker", "auto", "--save", "a.placet", "-p", "budget=2", "-p", "seconds=3600")
+    words = ("train", "train.letor", "--ranker", "auto", "--save", "a.placet", "-p", "budget=2", "-p", "seconds=3600")
+    out, err = placet_command(*words)
     assert "tried\t2" in out
+    assert re.search(r"ndcg@10 on rows that were held out: 0\.\d{4}", err)
     auto = ("train", "train.letor", "--ranker", "auto", "--save", "x")
     assert "parameter seconds of --ranker auto must be" in run(*auto, "-p", "seconds=soon", code=2)
     assert "it takes only budget, seconds, blend, stack, folds" in run(*auto, "-p", "l2=1", code=2)

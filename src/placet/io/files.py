@@ -244,12 +244,18 @@ def read_bytes(source: Source) -> bytes:
         return file.read()
 
 
+SAVED_TENSORS = b'\0{"'
+"""Bytes 7 to 9 of a safetensors file: the end of the length of its header, and the begin of that."""
+
+
 def refuse_wide(name: str, data: bytes) -> None:
     """Raise a ``DataError`` if the bytes are clearly UTF-16, UTF-32 or binary."""
     if data[:4] in (ZIP, b"\xd0\xcf\x11\xe0"):
         raise DataError(f"{name}: an archive or a workbook, not text; unpack it, or save the sheet as CSV UTF-8")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise DataError(f"{name}: the text is UTF-16, not UTF-8; {_other_encoding('utf-16')}")
+    if data[7:10] == SAVED_TENSORS:
+        raise DataError(f"{name}: a saved model (or other tensors), not text; placet score MODEL FILE gives its scores")
     at = data.find(b"\0")
     if at >= 0:
         line = data.count(b"\n", 0, at) + 1

@@ -159,7 +159,9 @@ def _one_kind(cells: list[Any]) -> list[Any]:
 
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequence[Bar | None]" = ()) -> None:
-    """Print a table: drawn on a terminal, with ``bars`` if there is room; tab-separated to a pipe or file."""
+    """Print a table: tab-separated to a pipe or file; on a terminal drawn, without empty columns, and with ``bars`` if
+    there is room.
+    """
     from placet.escaping import tsv_line
 
     if not sys.stdout.isatty():
@@ -171,5 +173,7 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequen
     from placet.cli.common.terminal_tables import drawn_table, marks_of
 
     console = Console()
-    table, least = drawn_table(head, rows, console.width, bars, marks_of(console))
+    full = [k for k in range(len(head)) if not rows or any(row[k] is not None for row in rows)]
+    shown = [[row[k] for k in full] for row in rows]
+    table, least = drawn_table([head[k] for k in full], shown, console.width, bars, marks_of(console))
     Console(width=max(console.width, least)).print(table)

@@ -308,7 +308,8 @@ def _deliver_model(
     deliver(None, as_json, ["what", "value"], rows, present | ({"controls": effects} if effects else {}))
     quality = about.get("validation")
     if quality is not None:
-        say(f"{metric or getattr(model, 'metric', None) or 'validation'} on {valid}: {quality:.4f}")
+        where = "rows that were held out" if valid is None else valid
+        say(f"{metric or getattr(model, 'metric', None) or 'validation'} on {where}: {quality:.4f}")
     elif valid is None:
         say("no --valid was given, so how well the model ranks other rows is not known")
     if case_columns(getattr(model, "features_", None)) is not None:
