@@ -38,7 +38,7 @@ def narrow(posterior: Any, x: Any, max_iter: int) -> Any:
 
 BREAKS = [
     Mutant(WALK, "half-lives ignored", f"{FIT}:decayed_weight", give(lambda games, half_life: games.weight)),
-    Mutant(WALK, "forecasts too sure", f"{FORECAST}:GameForecast._chances", after(too_sure)),
+    Mutant(WALK, "forecasts too sure", f"{FORECAST}:GameForecast.chances_of", after(too_sure)),
     Mutant(WALK, "draws given to the first", f"{LAWS}:PoissonGoals.outcomes", after(no_draws)),
     Mutant(WALK, "one partner counted", "placet.aggregate.games.game_design:sides", after(one_partner)),
     Mutant(WALK, "a prior that is never learned", f"{FIT}:_learn", give(narrow)),

@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.breaks.mutant import Mutant, after, always, give
 
-HERE = "experiments.quality"
+HERE, ONNX = "experiments.quality", "placet.rank.saving.onnx_export"
 
 
 def at_random(scorer: Any, *_: Any) -> Any:
@@ -21,6 +21,11 @@ def as_before(_: Any) -> Any:
     return METHODS[BEFORE_NAME]
 
 
+def unweighted(weighted_sum: Any) -> Any:
+    """A blend whose graph adds the scores of its members as they are."""
+    return lambda graph, columns: weighted_sum(graph, [(name, kind, 1.0) for name, kind, _ in columns])
+
+
 BREAKS = [
     Mutant("quality.defaults", "the default as before", f"{HERE}.defaults:METHODS[TreeRanker()]", as_before),
     Mutant("quality.defaults", "scores at random", f"{HERE}.defaults:METHODS[TreeRanker()]", after(at_random)),
@@ -33,6 +38,19 @@ BREAKS = [
         "Placet's scores at random",
         f"{HERE}.fits:METHODS[Placet]",
         lambda pair: (pair[0], after(at_random)(pair[1])),
+    ),
+    Mutant("quality.serving", "members of a graph not weighted", f"{ONNX}:OnnxGraph.weighted_sum", unweighted),
+    Mutant(
+        "quality.serving",
+        "thresholds of a graph moved",
+        f"{ONNX}:comparisons",
+        after(lambda found, *_: (found[0], found[1] + 0.01)),
+    ),
+    Mutant(
+        "quality.serving",
+        "scores at random",
+        "placet.rank.search.blend:Blend._scores",
+        after(lambda s, *_: np.random.default_rng(0).normal(size=len(s))),
     ),
     Mutant("quality.letor", "one ranker for the blend", f"{HERE}.letor:autorank", always(blend=1)),
     Mutant(

@@ -119,7 +119,7 @@ def test_networks_and_products_of_features_refuse_what_they_cannot_hold(monkeypa
     with pytest.raises(DataError, match="products of all pairs of 3 features needs about .* leave second_order out"):
         placet.rank.LinearRanker(second_order=1).fit(data)
     pytest.importorskip("torch")
-    with pytest.raises(DataError, match="network of layers of sizes 3, 8, 1 needs about .* take narrower layers"):
+    with pytest.raises(DataError, match="network of layers of sizes 51, 16, 1 needs about .* take narrower layers"):
         placet.rank.NeuralRanker(hidden=8, epochs=1).fit(data)
 
 

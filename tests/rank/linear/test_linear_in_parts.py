@@ -123,7 +123,7 @@ def test_what_cannot_work_on_parts_says_so(data):
         LinearRanker().fit(parts, valid=cut(placet.simulate.queries(5, 9, 4, random_state=1), 2))
     with pytest.raises(ValueError, match="engine works on data in parts"):
         LinearRanker().fit(data, engine=object())
-    with pytest.raises(ValueError, match="start is for linear rankers"):
+    with pytest.raises(TypeError, match="start must be a fitted TreeRanker, the path of a saved one, or a LightGBM"):
         TreeRanker().fit(data, start="x")
 
 

@@ -93,8 +93,8 @@ class Ballots:
         self.n = self.n_items = data.n_items
         self.loss, self.existence = loss, existence
         found = self.data.sum(_facts, self.weight_of, loss, existence, name="comparisons")
-        total, pairs, rows, self.n_rows, self.support, self.graphs = found
-        self.scale, self.precision = scale_and_precision(total, prior)
+        self.total, pairs, rows, self.n_rows, self.support, self.graphs = found
+        self.scale, self.precision = scale_and_precision(self.total, prior)
         self.closed = loss == CLOSED and is_closed(pairs, rows)
         self.group: Ints | None = united_groups(self.graphs, self.n)
         self.parts = self.data.map(_bound_part, self.part, self.weight_of, loss, self.scale, self.closed)

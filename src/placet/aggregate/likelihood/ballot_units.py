@@ -73,17 +73,15 @@ def errors_by_ballot(
 
     Flips are a condition beside the errors: what few ballots add depends on where the scores of the others lie.
     """
-    count = b.weight_of(ballots) if isinstance(ballots, Rankings) else np.zeros(0)  # of parts not needed: many
-    n_units = float(count.sum()) if isinstance(ballots, Rankings) else math.inf
-    meat = None
+    n_units, meat = b.total, None
     if n_units > 1 and b.n <= MOST_SIMULATED:
         meat = b.outer_products(x) / (1 - 1 / n_units)
         meat[np.diag_indices(b.n)] += b.precisions
         meat = b.with_trend(meat)
     covariance, stderr, notes = uncertainty_of(b, x, "observed" if meat is None else "sandwich", rng, meat)
     fields: dict[str, Any] = {"covariance": covariance, "stderr": stderr}
-    few = 1 < n_units <= MOST_UNITS and b.n_items <= MOST_ITEMS
-    if few and covariance is not None and isinstance(ballots, Rankings) and are_counts(count):
+    few = 1 < n_units <= MOST_UNITS and b.n_items <= MOST_ITEMS and isinstance(ballots, Rankings)
+    if few and covariance is not None and are_counts(count := b.weight_of(ballots)):
         single, unit, n = b.part(ballots, np.ones(len(ballots)), b.loss), ballots.ballot, len(ballots)
         gradient = single.by_unit(single.row_gradient(x), unit, n)
         pull = single.by_unit(single.bound.hvp(single.to_rows(x), single.to_rows(x)), unit, n)

@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-OUTPUTS = ("out", "save", "target", "report", "members", "plot", "signals", "certificate")
+OUTPUTS = ("out", "save", "target", "report", "members", "plot", "signals", "certificate", "history")
 """Parameters of commands that name a file to write; every other path is read."""
 
 
