@@ -131,7 +131,7 @@ def test_ties_have_a_parameter_in_every_group(ties):
 @pytest.mark.parametrize("name", sorted(MIXED))
 def test_one_group_is_the_plain_model(name):
     votes, _ = two_kinds(30, 10)
-    own = {"stderr": "observed"} if MODELS[name].method.startswith("pmop") else {}  # its own: the scatter of ballots
+    own = {"stderr": "observed"} if name.startswith("pmop") else {}  # its own: the scatter of ballots
     plain, found = consensus(votes, name, **own), Mixture(name, 1).fit(votes).groups_
     np.testing.assert_allclose(
         found[1].scores, plain.scores, atol=1e-3
