@@ -9,7 +9,7 @@ from importlib.util import find_spec
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported; also read by OpenBLAS
 
 NEED_PYTORCH = [
-    "src/placet/rank/labels.py",
+    "src/placet/rank/multilabel/label_ranker.py",
     "src/placet/rank/torch/neural.py",
     "docs/howto/labels.md",
 ]

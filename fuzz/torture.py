@@ -127,7 +127,7 @@ def names(given):
     """Names with markup, control characters, direction marks and formulas."""
     from test_names import HARMFUL, NAMES
 
-    from placet.io import escaping
+    from placet import escaping
 
     def harmless(text, target):
         return not HARMFUL.search(text) and ("\n" not in text or target == "page")  # where a line break is only a space

@@ -148,7 +148,7 @@ def load(quick: bool) -> None:
     """Import here what every measurement needs, before the forks, and start no threads."""
     import torch
 
-    from placet.rank import labels  # noqa: F401
+    from placet.rank.multilabel import label_ranker  # noqa: F401
 
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     if quick:  # threads that wait for each other cost CPU time where many programs share the machine

@@ -341,7 +341,7 @@ def test_scores_of_mt_bench(tmp_path):
         ([PREFERRED[5]], "no preferences in this log"),
         ([SHOWN[0], task(7, "middle", model_a="x", model_b="y")], ":2: selected 'middle' of ['x', 'y'] is not left or"),
         ([SHOWN[2], SHOWN[0] | {"annotations": []}, task(7, "left", skipped=True)], "no selections out of two"),
-        ([task(7, "left", prompt="?", one="1", two="2")], "--read left=prompt --read right=one"),
+        ([task(7, "left", prompt="?", one="1", two="2")], 'such as left="prompt" right="one"'),
         ([single(1, "p", 8), single(1, "q", None)], ":2: a model, a question or a score is missing"),
         ([answer("p", "1", 1), answer(None, "2", 0)], ":2: a model, an evaluation or a score is missing"),
     ],

@@ -102,9 +102,10 @@ def _sides(
     if len(tags) == 2 and tags[0] in data and tags[1] in data:
         return tags[0], tags[1]
     names = [*data, "...", "..."]
-    raise DataError(
-        f"{name_of(source)}: the tasks have the data {list(data)}; say which of them name the two sides: "
-        f'--read left={names[0]} --read right={names[1]}, in Python left="{names[0]}", right="{names[1]}"'
+    way = f'left="{names[0]}" right="{names[1]}"'
+    raise DataError.of_ways(
+        f"{name_of(source)}: the tasks have the data {list(data)}; say which of them name the two sides, such as {way}",
+        [way],
     )
 
 
