@@ -80,8 +80,8 @@ def errors_by_ballot(
         meat = b.with_trend(meat)
     covariance, stderr, notes = uncertainty_of(b, x, "observed" if meat is None else "sandwich", rng, meat)
     fields: dict[str, Any] = {"covariance": covariance, "stderr": stderr}
-    few = 1 < n_units <= MOST_UNITS and b.n_items <= MOST_ITEMS and isinstance(ballots, Rankings)
-    if few and covariance is not None and are_counts(count := b.weight_of(ballots)):
+    few = 1 < n_units <= MOST_UNITS and b.n_items <= MOST_ITEMS and covariance is not None
+    if few and isinstance(ballots, Rankings) and are_counts(count := b.weight_of(ballots)):
         single, unit, n = b.part(ballots, np.ones(len(ballots)), b.loss), ballots.ballot, len(ballots)
         gradient = single.by_unit(single.row_gradient(x), unit, n)
         pull = single.by_unit(single.bound.hvp(single.to_rows(x), single.to_rows(x)), unit, n)
