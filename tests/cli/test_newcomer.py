@@ -190,6 +190,7 @@ NEWCOMER = [
 """Lines typed by somebody who has read nothing, the exit code, and what must be in the answer."""
 
 MORE = [
+    ("placet convert votes.csv out.foo", 2, "the suffix '.foo' is unknown; choose from .txt, .abif,"),
     ("placet help", 0, "Learn to rank:"),
     ("placet methods", 0, "bradley-terry\tmodel\tvotes, ballots\t"),
     ("placet methods pl", 0, "Plackett-Luce (plackett-luce), a model"),

@@ -47,7 +47,7 @@ def convert(
     if (target is None) == (out is None):
         raise ValueError("name one file to write: placet convert SOURCE TARGET, or --out TARGET")
     to = target or out
-    check_written(to)  # type: ignore[arg-type]
+    check_written(to, to_format)  # type: ignore[arg-type]
     data = read_as_one([source], from_format, reading)
     if hash_voters is not None:
         data = _with_hashed_voters(data, hash_voters)

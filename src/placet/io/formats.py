@@ -473,10 +473,19 @@ def expand(source: Any) -> list[Any]:
     return [source]
 
 
-def check_written(target: Source) -> None:
-    """Raise a ``DataError`` if no file with the suffix of the target is ever written."""
-    if bare_suffix(target) in NOT_WRITTEN:
-        raise DataError(f"{name_of(target)}: files of {bare_suffix(target)} are not written; write .csv and open that")
+def check_written(target: Source, format: str | None = None) -> None:
+    """Raise a ``DataError`` if no file with the suffix of the target is written; plain text, and any suffix where a
+    format is named, may hold several.
+    """
+    suffix = bare_suffix(target)
+    if suffix in NOT_WRITTEN:
+        raise DataError(f"{name_of(target)}: files of {suffix} are not written; write .csv and open that")
+    known = sorted({own for record in FORMATS.values() if record.write for own in record.suffixes} - set(NOT_WRITTEN))
+    if not format and suffix not in ("", ".txt", *known):
+        raise DataError(
+            f"{name_of(target)}: the suffix {suffix!r} is unknown; choose from {as_choices(['.txt', *known])}, or name "
+            "the format"
+        )
 
 
 def write(data: Any, target: Source, format: str | None = None) -> None:
@@ -494,11 +503,11 @@ def write(data: Any, target: Source, format: str | None = None) -> None:
     own = [name for name, record in FORMATS.items() if record.write and isinstance(data, record.kind)]
     if not own:
         raise DataError(f"{type(data).__name__} cannot be written; only what the readers return can")
+    check_written(target, format)
     if format is None:
         suffix = bare_suffix(target)
         named = [name for name, record in FORMATS.items() if suffix in record.suffixes]
         # ballots before ratings, which need scores, and before the formats that lose ties or weights
-        check_written(target)
         format = next((name for name in reversed(own) if name in named), named[0] if named else own[-1])
     one_of(format, FORMATS, "format")
     if format not in own:
