@@ -24,6 +24,17 @@ def test_every_item_is_shown_equally_often(n, size, seed, questions):
         assert spread(counts.items, range(n)) <= 1
 
 
+@given(st.integers(5, 12), st.integers(0, 2**32), st.integers(1, 15))
+def test_a_person_sees_every_item_equally_often_whatever_others_saw(n, seed, questions):
+    """Others broke off early, so that some items are far behind."""
+    rng, own, everyone = Random(seed), SetCounts(), SetCounts([(0, 1, 2, 3)] * 40)
+    for _ in range(questions):
+        shown = next_set(n, 4, own, everyone, rng)
+        own.add(shown)
+        everyone.add(shown)
+        assert spread(own.items, range(n)) <= 1
+
+
 def test_pairs_are_more_even_than_by_chance_and_voters_differ():
     n, size, voters, rng = 12, 4, 30, Random(1)
     everyone, by_chance, designs = SetCounts(), SetCounts(), set()
