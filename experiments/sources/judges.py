@@ -11,40 +11,44 @@ import csv
 import json
 import lzma
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from scipy.stats import spearmanr
 
 import placet
 from experiments.common import check, expected, need_data, parser
+from experiments.kept_cells import Keep, KeptCells
 from placet.data import Comparisons
 
 SPLITS, JUDGED, PAIRS_SPLITS = 24, 6000, 200
 OUTCOMES = {"model_a": "a", "model_b": "b"}
 
 
-def arena(splits: int, seed: int) -> Iterator[tuple[str, float]]:
+def arena(splits: int, seed: int, keep: Keep) -> Iterator[tuple[str, float]]:
     """Mean over splits, by number of human votes: rmse of both fits, rank sets and whether they cover."""
     human, judge = (_read(name) for name in ("arena-human.json", "arena-gpt4.json"))
-    found: dict[str, list[float]] = {}
-    for k in range(splits):
-        rng = np.random.default_rng(seed + k)
-        order, judged = rng.permutation(len(human)), rng.permutation(len(judge))[:JUDGED]
-        half = len(order) // 2
-        truth = placet.consensus(_votes(human, order[:half]), "bradley-terry", ties="none")
-        second = _votes(judge, judged)
-        for count in (100, 200, 500, 1000):
-            first = _votes(human, order[half : half + count])
-            name = f"arena, {count} human votes"
-            for key, value in _compared(truth, first, second).items():
-                found.setdefault(f"{name}, {key}", []).append(value)
-            alone = _rmse(placet.consensus(first, "bradley-terry", ties="none"), truth)
-            for kind, useless in _useless(second, rng.spawn(1)[0]).items():
-                joined = placet.consensus(placet.Sources({"human": first, "judge": useless}, "human"), ties="none")
-                found.setdefault(f"{name}, {kind} judge, rmse over human only", []).append(_rmse(joined, truth) / alone)
-                said = any("adds nothing" in note or "if it agrees" in note for note in joined.notes)
-                found.setdefault(f"{name}, {kind} judge, its use said to be in doubt", []).append(float(said))
-    yield from ((name, float(np.mean(values))) for name, values in found.items())
+    found = [keep(f"arena, split {seed + k}", partial(arena_split, human, judge, seed + k)) for k in range(splits)]
+    yield from ((name, float(np.mean([one[name] for one in found]))) for name in found[0])
+
+
+def arena_split(human: list[dict[str, str]], judge: list[dict[str, str]], seed: int) -> dict[str, float]:
+    rng, found = np.random.default_rng(seed), {}
+    order, judged = rng.permutation(len(human)), rng.permutation(len(judge))[:JUDGED]
+    half = len(order) // 2
+    truth = placet.consensus(_votes(human, order[:half]), "bradley-terry", ties="none")
+    second = _votes(judge, judged)
+    for count in (100, 200, 500, 1000):
+        first = _votes(human, order[half : half + count])
+        name = f"arena, {count} human votes"
+        found |= {f"{name}, {key}": value for key, value in _compared(truth, first, second).items()}
+        alone = _rmse(placet.consensus(first, "bradley-terry", ties="none"), truth)
+        for kind, useless in _useless(second, rng.spawn(1)[0]).items():
+            joined = placet.consensus(placet.Sources({"human": first, "judge": useless}, "human"), ties="none")
+            found[f"{name}, {kind} judge, rmse over human only"] = _rmse(joined, truth) / alone
+            said = any("adds nothing" in note or "if it agrees" in note for note in joined.notes)
+            found[f"{name}, {kind} judge, its use said to be in doubt"] = float(said)
+    return found
 
 
 def _useless(judged: Comparisons, rng: np.random.Generator) -> dict[str, Comparisons]:
@@ -60,30 +64,35 @@ def _useless(judged: Comparisons, rng: np.random.Generator) -> dict[str, Compari
     }
 
 
-def llmfao(splits: int, seed: int) -> Iterator[tuple[str, float]]:
+def llmfao(splits: int, seed: int, keep: Keep) -> Iterator[tuple[str, float]]:
     """Mean Spearman correlation with the held-out half, by number of pairs that people judged: joint, human, pooled.
 
     Splits share their votes, so the standard error says how well this mean is known, not how it would be elsewhere.
     """
     crowd, judge = (_crowd(name) for name in ("llmfao-crowd.csv", "llmfao-gpt4-comparisons.csv"))
-    ids = np.array(sorted({row["id"] for row in crowd}))
-    second, found = _sides(judge), {}
-    for k in range(splits):
-        order = np.random.default_rng(seed + k).permutation(len(ids))
-        half = len(ids) // 2
-        truth = placet.consensus(_sides(crowd, ids[order[:half]]), "bradley-terry", ties="none")
-        for count in (50, 200, 400):
-            first = _sides(crowd, ids[order[half : half + count]])
-            ways = {
-                "joint": placet.consensus(placet.Sources({"human": first, "judge": second}, "human"), ties="none"),
-                "human only": placet.consensus(first, "bradley-terry", ties="none"),
-                "pooled": placet.consensus(placet.concat([first, second]), "bradley-terry", ties="none"),
-            }
-            for way, board in ways.items():
-                found.setdefault(f"llmfao, {count} human pairs, {way} spearman", []).append(_spearman(board, truth))
-    for name, values in found.items():
+    second = _sides(judge)
+    found = [keep(f"llmfao, split {seed + k}", partial(llmfao_split, crowd, second, seed + k)) for k in range(splits)]
+    for name in found[0]:
+        values = [one[name] for one in found]
         yield name, float(np.mean(values))
         yield f"{name}, standard error", float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def llmfao_split(crowd: list[dict[str, str]], second: Comparisons, seed: int) -> dict[str, float]:
+    ids, found = np.array(sorted({row["id"] for row in crowd})), {}
+    order = np.random.default_rng(seed).permutation(len(ids))
+    half = len(ids) // 2
+    truth = placet.consensus(_sides(crowd, ids[order[:half]]), "bradley-terry", ties="none")
+    for count in (50, 200, 400):
+        first = _sides(crowd, ids[order[half : half + count]])
+        ways = {
+            "joint": placet.consensus(placet.Sources({"human": first, "judge": second}, "human"), ties="none"),
+            "human only": placet.consensus(first, "bradley-terry", ties="none"),
+            "pooled": placet.consensus(placet.concat([first, second]), "bradley-terry", ties="none"),
+        }
+        for way, board in ways.items():
+            found[f"llmfao, {count} human pairs, {way} spearman"] = _spearman(board, truth)
+    return found
 
 
 def _crowd(name: str) -> list[dict[str, str]]:
@@ -170,7 +179,8 @@ def main() -> None:
     if arguments.quick:
         found = dict(simulated(20, arguments.seed))
     else:
-        found = dict(arena(SPLITS, arguments.seed)) | dict(llmfao(PAIRS_SPLITS, arguments.seed))
+        keep = KeptCells(__file__).of
+        found = dict(arena(SPLITS, arguments.seed, keep)) | dict(llmfao(PAIRS_SPLITS, arguments.seed, keep))
     check(found, expected(__file__, "quick" if arguments.quick else ""))
 
 

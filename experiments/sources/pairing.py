@@ -6,11 +6,13 @@ Full: also Chatbot Arena, where GPT-4 judged the answers that people judged; tru
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 import placet
 from experiments.common import check, expected, parser
+from experiments.kept_cells import Keep, KeptCells, anew
 from experiments.sources.judges import _read, _rmse
 from placet.data import Comparisons
 
@@ -36,40 +38,49 @@ def drawn(judged: int, luck: float, rng: np.random.Generator) -> tuple[np.ndarra
     return theta - theta.mean(), people, judge
 
 
-def simulated(runs: int, seed: int) -> Iterator[tuple[str, float]]:
+def simulated(runs: int, seed: int, keep: Keep) -> Iterator[tuple[str, float]]:
     """Error of the paired fit over that of the unpaired one, and how often 95% intervals of scores cover, in both."""
     for judged in (VOTED, 10 * VOTED):
         for name, luck in (("no", 0.0), ("shared", SHARED)):
-            found = []
-            for k in range(runs):
-                theta, people, judge = drawn(judged, luck, np.random.default_rng((seed, judged, k)))
-                for paired in (False, True):
-                    board = placet.consensus(placet.Sources({"people": people, "judge": judge}, "people", paired))
-                    error = board.scores - theta
-                    found.append((np.mean(error**2), np.mean(np.abs(error) < 1.96 * board.stderr)))
-            (plain, cover), (joined, paired_cover) = (np.mean(found[which::2], axis=0) for which in (0, 1))
             about = f"simulated, {judged} judged, {name} luck"
+            one = partial(both_ways, judged, luck)
+            found = np.array([keep(f"{about}, {seed}, run {k}", partial(one, (seed, judged, k))) for k in range(runs)])
+            (plain, cover), (joined, paired_cover) = found.mean(axis=0)
             yield f"{about}, error of the paired fit over the unpaired", float(np.sqrt(joined / plain))
             yield f"{about}, intervals that cover, unpaired", float(cover)
             yield f"{about}, intervals that cover, paired", float(paired_cover)
             yield f"{about}, intervals that cover, paired less unpaired", float(paired_cover - cover)
 
 
-def arena(splits: int, seed: int) -> Iterator[tuple[str, float]]:
+def both_ways(judged: int, luck: float, seed: tuple[int, ...]) -> list[tuple[float, float]]:
+    """Squared error and share of intervals that cover, unpaired and paired."""
+    found = []
+    theta, people, judge = drawn(judged, luck, np.random.default_rng(seed))
+    for paired in (False, True):
+        board = placet.consensus(placet.Sources({"people": people, "judge": judge}, "people", paired))
+        error = board.scores - theta
+        found.append((float(np.mean(error**2)), float(np.mean(np.abs(error) < 1.96 * board.stderr))))
+    return found
+
+
+def arena(splits: int, seed: int, keep: Keep) -> Iterator[tuple[str, float]]:
     """1,000 human votes, and GPT-4 on the same answers and 5,000 others: errors of scores, and the stated errors."""
     human, judge = _read("arena-human.json"), _read("arena-gpt4.json")
-    found: dict[str, list[float]] = {}
-    for k in range(splits):
-        order = np.random.default_rng(seed + k).permutation(len(human))
-        half = len(order) // 2
-        truth = placet.consensus(_with_ids(human, order[:half]).pooled(), "bradley-terry", ties="none")
-        chosen = order[half : half + 1000]
-        first, second = _with_ids(human, chosen), _with_ids(judge, order[half : half + 6000])
-        for paired, way in ((False, "unpaired"), (True, "paired")):
-            board = placet.consensus(placet.Sources({"human": first, "judge": second}, "human", paired), ties="none")
-            found.setdefault(f"arena, 1000 human votes, {way} rmse", []).append(_rmse(board, truth))
-            found.setdefault(f"arena, 1000 human votes, {way} stated error", []).append(float(board.stderr.mean()))
-    yield from ((name, float(np.mean(values))) for name, values in found.items())
+    found = [keep(f"arena, split {seed + k}", partial(arena_split, human, judge, seed + k)) for k in range(splits)]
+    yield from ((name, float(np.mean([one[name] for one in found]))) for name in found[0])
+
+
+def arena_split(human: list[dict[str, str]], judge: list[dict[str, str]], seed: int) -> dict[str, float]:
+    order, found = np.random.default_rng(seed).permutation(len(human)), {}
+    half = len(order) // 2
+    truth = placet.consensus(_with_ids(human, order[:half]).pooled(), "bradley-terry", ties="none")
+    chosen = order[half : half + 1000]
+    first, second = _with_ids(human, chosen), _with_ids(judge, order[half : half + 6000])
+    for paired, way in ((False, "unpaired"), (True, "paired")):
+        board = placet.consensus(placet.Sources({"human": first, "judge": second}, "human", paired), ties="none")
+        found[f"arena, 1000 human votes, {way} rmse"] = _rmse(board, truth)
+        found[f"arena, 1000 human votes, {way} stated error"] = float(board.stderr.mean())
+    return found
 
 
 def _with_ids(rows: list[dict[str, str]], which: np.ndarray) -> Comparisons:
@@ -83,9 +94,10 @@ def _with_ids(rows: list[dict[str, str]], which: np.ndarray) -> Comparisons:
 def main() -> None:
     arguments = parser(__doc__).parse_args()
     if arguments.quick:
-        found = dict(simulated(QUICK_RUNS, arguments.seed))
+        found = dict(simulated(QUICK_RUNS, arguments.seed, anew))
     else:
-        found = dict(simulated(RUNS, arguments.seed)) | dict(arena(SPLITS, arguments.seed))
+        keep = KeptCells(__file__).of
+        found = dict(simulated(RUNS, arguments.seed, keep)) | dict(arena(SPLITS, arguments.seed, keep))
     check(found, expected(__file__, "quick" if arguments.quick else ""))
 
 

@@ -5,11 +5,13 @@ beside that, a useless one answers by scores of its own.  People vote 15 or 150 
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 import placet
 from experiments.common import check, expected, parser
+from experiments.kept_cells import Keep, KeptCells, anew
 from placet.data import Comparisons
 
 ITEMS, RUNS, QUICK_RUNS = (10, 20, 50), 200, 15
@@ -47,14 +49,17 @@ def covered(n: int, kind: str, count: int, seed: tuple[int, ...]) -> tuple[float
     return inside, 1 + float(np.mean(high - low)), 1 + float(np.mean(alone[1] - alone[0]))
 
 
-def cells(items: tuple[int, ...], amounts: tuple[str, ...], runs: int, seed: int) -> Iterator[tuple[str, float]]:
+def cells(
+    items: tuple[int, ...], amounts: tuple[str, ...], runs: int, seed: int, keep: Keep
+) -> Iterator[tuple[str, float]]:
     """By number of items, judge and amount of votes: how often all ranks are covered, and the sets' relative size."""
     for n in items:
         for kind in KINDS:
             for amount in amounts:
-                found = [covered(n, kind, VOTES[amount], (seed, n, k)) for k in range(runs)]
-                cover, size, alone = np.mean(found, axis=0).tolist()
                 name = f"simulated, {n} items, {kind} judge, {amount} votes"
+                one = partial(covered, n, kind, VOTES[amount])
+                found = [keep(f"{name}, seed {seed}, run {k}", partial(one, (seed, n, k))) for k in range(runs)]
+                cover, size, alone = np.mean(found, axis=0).tolist()
                 yield f"{name}, ranks covered", cover
                 yield f"{name}, size of rank sets over that of people alone", size / alone
 
@@ -62,9 +67,9 @@ def cells(items: tuple[int, ...], amounts: tuple[str, ...], runs: int, seed: int
 def main() -> None:
     arguments = parser(__doc__).parse_args()
     if arguments.quick:
-        found = cells((10,), ("many",), QUICK_RUNS, arguments.seed)
+        found = cells((10,), ("many",), QUICK_RUNS, arguments.seed, anew)
     else:
-        found = cells(ITEMS, tuple(VOTES), RUNS, arguments.seed)
+        found = cells(ITEMS, tuple(VOTES), RUNS, arguments.seed, KeptCells(__file__).of)
     check(dict(found), expected(__file__, "quick" if arguments.quick else ""))
 
 

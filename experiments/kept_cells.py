@@ -1,0 +1,49 @@
+"""Cells of a long experiment, each written when it ends: a run that was stopped goes on where it was.
+
+A cell counts only for the code that computed it: lines carry a digest of Placet's modules and of the script's, and
+those of other code are computed anew.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import placet
+from experiments.common import expected, output_folder
+
+
+def digest_of(script: str) -> str:
+    """Of the text of all modules of placet and of those beside ``script``."""
+    files = [*sorted(Path(placet.__file__).parent.rglob("*.py")), *sorted(Path(script).parent.glob("*.py"))]
+    found = hashlib.sha256()
+    for file in files:
+        found.update(file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+Keep = Callable[[str, Callable[[], Any]], Any]
+"""What `KeptCells.of` does, or `anew`."""
+
+
+def anew(name: str, run: Callable[[], Any]) -> Any:
+    """``run()``, and nothing is kept: for a quick run, which may have been broken by hand in memory."""
+    return run()
+
+
+class KeptCells:
+    """``of(name, run)`` is what ``run()`` returns, or what it returned before a stop; anything that JSON holds."""
+
+    def __init__(self, script: str):
+        self.path, self.code = output_folder(expected(script)) / "cells.jsonl", digest_of(script)
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        cells = [json.loads(line) for line in lines if line.endswith("}")]  # a stop may have cut the last line
+        self.known = {cell["name"]: cell["value"] for cell in cells if cell["code"] == self.code}
+
+    def of(self, name: str, run: Callable[[], Any]) -> Any:
+        if name not in self.known:
+            self.known[name] = run()
+            with open(self.path, "a") as file:
+                file.write("\n" + json.dumps({"name": name, "code": self.code, "value": self.known[name]}))
+        return self.known[name]
