@@ -32,6 +32,7 @@ from experiments.common import (
     simulated_parts,
     skip,
 )
+from experiments.kept_cells import KeptCells
 
 FOLDER = ROOT / "experiments"
 SCRIPTS = sorted(path for path in FOLDER.glob("*/*.py") if "__main__" in path.read_text())
@@ -296,3 +297,26 @@ def test_a_mutant_is_caught_by_a_quantity_and_survives_without(tmp_path, monkeyp
     assert mutants.run_here(mutant, tmp_path) == (mutants.CAUGHT if broken else mutants.SURVIVED)
     raising = Mutant("dissertation.table4", "x", "experiments.dissertation.table4:margins", lambda original: None)
     assert mutants.run_here(raising, tmp_path) == mutants.RAISED
+
+
+def test_cells_outlive_a_stop_but_not_a_change_of_code(tmp_path):
+    script = tmp_path / "long.py"
+    script.write_text("first")
+    asked = []
+
+    def cell():
+        asked.append(1)
+        return {"error": 0.5, "sizes": [1, 2]}
+
+    one = KeptCells(str(script))
+    assert one.of("a", cell) == one.of("a", cell) == {"error": 0.5, "sizes": [1, 2]}
+    with open(one.path, "a") as file:
+        file.write('\n{"name": "b", "code": ')  # stopped in the middle
+    again = KeptCells(str(script))
+    assert again.of("a", cell) == {"error": 0.5, "sizes": [1, 2]}
+    assert len(asked) == 1
+    again.of("b", cell)
+    assert KeptCells(str(script)).known.keys() == {"a", "b"}
+    script.write_text("second")
+    KeptCells(str(script)).of("a", cell)
+    assert len(asked) == 3
