@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.special import ndtr
 
 import placet
 from placet import Comparisons, DataError, Rankings, Scores, Sources, consensus
 from placet.aggregate.scores import rasch
-from placet.aggregate.sources import item_response, width_evidence
+from placet.aggregate.sources import item_response, width_average
 from placet.aggregate.sources.item_response import TableLikelihood
 from placet.aggregate.sources.joint_mode import JointPosterior, Widths
 from placet.aggregate.sources.source_fit import fit_sources
 from placet.aggregate.sources.source_likelihood import BallotLikelihood, VoteLikelihood
-from placet.aggregate.sources.width_evidence import Quadratic, SourceEvidence, deviations, log_prior, quadratic
+from placet.aggregate.sources.source_worth import deviations
+from placet.aggregate.sources.width_evidence import Quadratic, SourceEvidence, log_prior, quadratic
 
 NAMES = list("abcdef")
 
@@ -145,78 +145,12 @@ def test_axes_that_are_well_known_need_no_nodes(monkeypatch):
     seen = [theta, 1.3 * theta + 0.4 * rng.standard_normal(40), theta + 0.8 * rng.standard_normal(40)]
     votes = [VoteLikelihood(drawn(s, 4000, rng, names=names), np.arange(40), "none") for s in seen]
     found = fit_sources(votes[0], votes[1:], 40)
-    with_nodes = found.evidence.average(found.z)
-    monkeypatch.setattr(width_evidence, "WELL_KNOWN", 1.0)
-    without = found.evidence.average(found.z)
+    with_nodes = width_average.average(found.evidence, found.z)
+    monkeypatch.setattr(width_average, "WELL_KNOWN", 1.0)
+    without = width_average.average(found.evidence, found.z)
     error = np.sqrt(np.diag(with_nodes.covariance))
     assert np.abs(without.mean - with_nodes.mean).max() < 0.02 * error.min()
     assert np.sqrt(np.diag(without.covariance)) == pytest.approx(error, rel=0.02)
-
-
-def quadrature(human, judge, found):
-    """The exact posterior of three items and two sources: mean and spread of the scores, probability of no relation.
-
-    Votes see only differences, so theta and u have two coordinates each, on grids around the fit; given theta, a and v
-    the integral over u is a product of two matrices; w, a and v are sums over their stated priors.
-    """
-    basis = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
-
-    def grid(mean, covariance, reach, count):
-        middle, error = basis @ mean, np.sqrt(np.diag(basis @ covariance @ basis.T))
-        return [np.linspace(m - reach * s, m + reach * s, count) for m, s in zip(middle, error)]
-
-    def likelihood(votes, axes):
-        s = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1) @ basis
-        d = s[..., votes.i] - s[..., votes.j]
-        log = -(np.logaddexp(0, -d) @ votes.wins_i + np.logaddexp(0, d) @ votes.wins_j)
-        return s, np.exp(log - log.max())
-
-    own = found.joint.own(found.x, 0)[:3]
-    spread = np.linalg.inv(found.joint.others[0].derivatives(own)[1] + 0.1 * np.eye(3))
-    ts, us = grid(found.mean, found.covariance, 9, 61), grid(own, 1.5 * spread, 8, 81)
-    (theta, people), (_, judged) = likelihood(human, ts), likelihood(judge, us)
-    zw, za, zv = np.linspace(-6, 3, 73), np.linspace(-5.5, 4.5, 51), np.linspace(-6, 1.5, 31)
-    w, v, square = np.exp(zw), np.exp(zv), (theta**2).sum(axis=-1)
-    chance_w, chance_a, chance_v = np.exp(2 * zw - w**2 / 18), np.exp(-0.5 * (za / 1.5) ** 2), np.exp(zv - v**2 / 2)
-    prior = sum(p * np.exp(-square / (2 * x * x)) / x**2 for p, x in zip(chance_w / chance_w.sum(), w))
-    edges = [np.append(u - (u[1] - u[0]) / 2, u[-1] + (u[1] - u[0]) / 2) for u in us]
-    alone, together = 0.0, np.zeros(prior.shape)
-    for x, q in zip(v, chance_v / chance_v.sum()):
-        for a, p in zip(np.exp(za), chance_a / chance_a.sum()):
-            A = [np.diff(ndtr((e - a * t[:, None]) / x), axis=1) for e, t in zip(edges, ts)]
-            together += p * q * (A[0] @ judged @ A[1].T)
-        near = [np.diff(ndtr(e / x)) for e in edges]
-        alone += q * (near[0] @ judged @ near[1])
-    related, apart = 0.7 * people * prior * together, 0.3 * people * prior * alone
-    weight = (related + apart) / (related + apart).sum()
-    assert weight[[0, -1]].sum() + weight[:, [0, -1]].sum() < 1e-4
-    mean = (weight[..., None] * theta).sum(axis=(0, 1))
-    return (
-        mean,
-        np.sqrt((weight[..., None] * (theta - mean) ** 2).sum(axis=(0, 1))),
-        apart.sum() / (related + apart).sum(),
-    )
-
-
-@pytest.mark.parametrize(
-    ("people", "judged", "scale", "off", "wide"),
-    [(100, 400, 1.0, 0.02, 0.01), (40, 150, 1.4, 0.03, 0.02), (40, 150, 0.0, 0.03, 0.03), (10, 50, 1.4, 0.03, 0.03)],
-)
-def test_posterior_on_three_items_by_quadrature(people, judged, scale, off, wide):
-    """Mean within a small part of an error, errors within a few percent, even with ten votes: what 1,000 independent
-    draws would tell (0.03 of an error, and 2 percent).
-    """
-    rng = np.random.default_rng(people)
-    truth = np.array([0.9, 0.0, -0.9])
-    human, judge = drawn(truth, people, rng), drawn(scale * truth, judged, rng)
-    index = np.arange(3)
-    found = fit_sources(VoteLikelihood(human, index, "none"), [VoteLikelihood(judge, index, "none")], 3)
-    mean, error, unrelated = quadrature(human, judge, found)
-    ours = found.mean - found.mean.mean()
-    C = found.covariance - found.covariance.mean(axis=0)
-    assert (np.abs(ours - mean) < off * error).all()
-    assert np.sqrt(np.diag(C - C.mean(axis=1, keepdims=True))) == pytest.approx(error, rel=wide)
-    assert found.unrelated[0] == pytest.approx(unrelated, abs=0.02)
 
 
 @pytest.mark.parametrize("kind", ["votes", "rao-kupper", "ballots"])
@@ -357,8 +291,8 @@ def test_a_judge_is_unrelated_as_often_as_its_evidence_says(seed):
     odds = 0.3 / 0.7 * alone / related
     assert np.log(found.unrelated[0] / (1 - found.unrelated[0])) == pytest.approx(np.log(odds), abs=0.22)
     two, (average, chance) = (
-        (evidence.average(z), apart.average(apart.best(np.array([z[0], -30.0, z[2]])))),
-        (width_evidence.average_over_relations(evidence, z)),
+        (width_average.average(evidence, z), width_average.average(apart, apart.best(np.array([z[0], -30.0, z[2]])))),
+        (width_average.average_over_relations(evidence, z)),
     )
     weight = 1 / (1 + np.exp(two[1].mass - two[0].mass))
     assert chance[0] == pytest.approx(1 - weight)

@@ -18,7 +18,7 @@ from placet.aggregate.sources.paired_votes import PairedRows, PairedVotes, paire
 from placet.aggregate.sources.posterior_mean import score_covariances
 from placet.aggregate.sources.source_fit import SourceFit, fit_sources
 from placet.aggregate.sources.source_likelihood import VoteLikelihood, likelihood_of
-from placet.aggregate.sources.width_evidence import deviations, worth
+from placet.aggregate.sources.source_worth import deviations, worth
 from placet.data import Comparisons, DataError, Parts, Rankings, Scores
 from placet.data.arrays import Floats, Ints
 from placet.data.engines.memory import refuse_square

@@ -11,7 +11,8 @@ from placet import optim
 from placet.aggregate.sources.joint_mode import JointPosterior, Widths
 from placet.aggregate.sources.paired_votes import PairedEvidence, PairedPosterior, PairedVotes
 from placet.aggregate.sources.posterior_mean import around_mean
-from placet.aggregate.sources.width_evidence import SourceEvidence, average_over_relations
+from placet.aggregate.sources.width_average import average_over_relations
+from placet.aggregate.sources.width_evidence import SourceEvidence
 from placet.data.arrays import Floats
 
 MOST_ROUNDS, ACCURACY = 30, 0.01

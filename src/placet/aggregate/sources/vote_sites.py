@@ -5,6 +5,15 @@ w, log a, log v), the votes on a pair are replaced by a normal factor (a site) o
 that mean and variance of d are those with the votes themselves in its place (Minka 2001).  With q the normal of d and t
 the likelihood of its votes over the site, the sum of log E_q[t] is what the votes add to the log evidence.
 
+What this leaves out is what two pairs of sites say together, to second order (Opper, Paquet and Winther 2013): with z
+the standardized differences, rho their correlations, V = Cov(z, theta), and b_k = E[He_k(z)] with the votes in the
+site's place, k = 3 and 4,
+
+    log evidence + sum of b_km b_kn rho_mn^k / (2 k!),   mean + V' (b_4m b_3n rho_mn^3 / 6) 1,
+    covariance + V' (b_3m b_3n rho_mn^2 / 2 + b_4m b_4n rho_mn^3 / 6) V
+
+over all m and n but m = n.  Without it, errors are up to 3 percent too small.
+
 The unknowns are theta and e_k / v_k, whose prior is simple for any width; u_k = a_k theta + e_k.  Tie parameters and
 effects of controls stay as they are; what their openness adds is kept from the quadratic of the source, as is all of a
 source that has no votes on pairs, or so many that its quadratic will do.
@@ -20,6 +29,7 @@ from placet.losses.pairwise import outcome_costs
 
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
 NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
+THIRD, FOURTH = NODES**3 - 3 * NODES, NODES**4 - 6 * NODES**2 + 3
 
 STEP = 1e-3
 """Step of the differences by which the first sites are found."""
@@ -34,6 +44,11 @@ LEAST_VARIANCE = 1e-12
 
 LONGEST, NARROWEST, WIDEST = 2.0, 0.2, 3.0
 """Bounds of an update: the move of a mean in standard errors, and the factor of a variance."""
+
+AT_ONCE, MOST_CHANGE = 4_000_000, 0.5
+"""For the second order as many numbers are worked on at once as the first, in single precision; it changes no variance
+by a larger share than the second.
+"""
 
 
 class SiteSource(NamedTuple):
@@ -113,21 +128,64 @@ def propagate(sources: list[SiteSource], n: int, w: Floats, a: Floats, v: Floats
     moving = np.arange(len(w))
     curvature = [np.tile(one.curvature, (len(w), 1)) for one in sources]
     linear = [np.tile(one.linear, (len(w), 1)) for one in sources]
-    answer = SiteAnswer(np.zeros(len(w)), np.zeros((len(w), n)), np.zeros((len(w), n, n)))
     for _ in range(MOST_SWEEPS):
-        value, mean, C = at.normal(moving, [c[moving] for c in curvature], [r[moving] for r in linear])
+        _, mean, C = at.normal(moving, [c[moving] for c in curvature], [r[moving] for r in linear])
         moved = np.zeros(len(moving))
         for k, one in enumerate(sources):
             if not len(one.shift):
                 continue
             found = _update(one, *at.differences(k, moving, mean, C), curvature[k][moving], linear[k][moving])
             curvature[k][moving], linear[k][moving] = found.curvature, found.linear
-            value, moved = value + found.value, np.maximum(moved, found.moved)
-        answer.value[moving], answer.mean[moving], answer.covariance[moving] = value, mean[:, :n], C[:, :n, :n]
+            moved = np.maximum(moved, found.moved)
         moving = moving[moved > ENOUGH]
         if not len(moving):
             break
-    return answer
+    rows = sum(len(one.shift) for one in sources)
+    answers = [
+        _answer(at, which, [c[which] for c in curvature], [r[which] for r in linear])
+        for which in np.array_split(np.arange(len(w)), 1 + len(w) * (rows + at.size) ** 2 // AT_ONCE)
+    ]
+    return SiteAnswer(*(np.concatenate(part) for part in zip(*answers)))
+
+
+def _answer(at: "SiteUnknowns", which: Ints, curvature: list[Floats], linear: list[Floats]) -> SiteAnswer:
+    """Evidence and moments at the points ``which``, given the sites, with what pairs of sites add."""
+    value, mean, C = at.normal(which, curvature, linear)
+    found = SiteAnswer(value, mean[:, : at.n], C[:, : at.n, : at.n])
+    slopes, bends, directions = [], [], []
+    for k, one in enumerate(at.sources):
+        if len(one.shift):
+            d, variance = at.differences(k, which, mean, C)
+            log_mass, weight = _tilted(one, d, np.sqrt(variance), curvature[k], linear[k])
+            found = found._replace(value=found.value + log_mass.sum(axis=1))
+            slopes.append(weight @ THIRD)
+            bends.append(weight @ FOURTH)
+            directions.append(at.directions(k, which) / np.sqrt(variance)[:, :, None])
+    if not slopes:
+        return found
+    return _second_order(found, C, *(np.concatenate(part, axis=1) for part in (slopes, bends, directions)))
+
+
+def _second_order(found: SiteAnswer, C: Floats, third: Floats, fourth: Floats, P: Floats) -> SiteAnswer:
+    """The answer with what pairs of sites add: b_3 and b_4 (points, rows), and z = P x (points, rows, unknowns)."""
+    z = P.astype(np.float32)
+    V = z @ C.astype(np.float32)
+    rho = np.clip(V @ z.transpose(0, 2, 1), -1.0, 1.0)
+    rho[:, np.arange(rho.shape[1]), np.arange(rho.shape[1])] = 0.0
+    square = rho * rho
+    cube, V = square * rho, V[:, :, : found.mean.shape[1]]
+    b3, b4 = (b[:, :, None].astype(np.float32) for b in (third, fourth))
+    uneven, flat, pull = b3 * V, b4 * V, cube @ b3
+    more = uneven.transpose(0, 2, 1) @ (square @ uneven) / 2 + flat.transpose(0, 2, 1) @ (cube @ flat) / 6
+    gain = (b3 * pull).sum(axis=(1, 2)) / 12 + (b4 * ((square * square) @ b4)).sum(axis=(1, 2)) / 48
+    relative = np.linalg.solve(found.covariance, more)
+    change = np.sqrt(np.maximum(np.einsum("pij,pji->p", relative, relative), 0.0))
+    share = 1 / np.maximum(1.0, change / MOST_CHANGE)
+    return SiteAnswer(
+        found.value + share * gain,
+        found.mean + share[:, None] * (flat * pull).sum(axis=1) / 6,
+        found.covariance + share[:, None, None] * more,
+    )
 
 
 class SiteUnknowns:
@@ -162,6 +220,14 @@ class SiteUnknowns:
         value = 0.5 * ((q * mean).sum(axis=1) - np.linalg.slogdet(Q)[1]) - self.n * np.log(self.w[which])
         return value, mean, C
 
+    def directions(self, k: int, which: Ints) -> Floats:
+        """(points, rows, unknowns): the differences of scores in source k as sums of the unknowns."""
+        D = self.sources[k].difference
+        found = np.zeros((len(which), len(D), self.size))
+        for at, x in self.terms[k]:
+            found[:, :, at] += x[which, None, None] * D
+        return found
+
     def differences(self, k: int, which: Ints, mean: Floats, C: Floats) -> tuple[Floats, Floats]:
         """Means and variances (points, rows) of the differences of scores in source k."""
         D, parts = self.sources[k].difference, self.terms[k]
@@ -173,30 +239,32 @@ class SiteUnknowns:
 
 
 class Update(NamedTuple):
-    """New sites (points, rows), what they add to the log evidence, and how far they moved (points,)."""
+    """New sites (points, rows), and how far they moved (points,)."""
 
     curvature: Floats
     linear: Floats
-    value: Floats
     moved: Floats
 
 
 def _update(one: SiteSource, d: Floats, variance: Floats, curvature: Floats, linear: Floats) -> Update:
     """Move the sites of a source towards the moments of its votes, if the differences have mean d and a variance."""
     error = np.sqrt(variance)
-    node = d[:, :, None] + error[:, :, None] * NODES
-    log = one.log_likelihood(node) + node * (0.5 * curvature[:, :, None] * node - linear[:, :, None])
-    top = log.max(axis=2)
-    t = np.exp(log - top[:, :, None])
-    mass = t @ NODE_WEIGHTS
-    first = t @ (NODE_WEIGHTS * NODES) / mass
-    second = np.clip(t @ (NODE_WEIGHTS * NODES**2) / mass - first**2, NARROWEST, WIDEST)
+    _, weight = _tilted(one, d, error, curvature, linear)
+    first = weight @ NODES
+    second = np.clip(weight @ NODES**2 - first**2, NARROWEST, WIDEST)
     first = np.clip(first, -LONGEST, LONGEST)
     gain = np.maximum((1 / second - 1) / variance, -curvature)
     moved = np.maximum(np.abs(first), np.abs(np.log(second))).max(axis=1)
-    return Update(
-        curvature + DAMPING * gain,
-        linear + DAMPING * (d * gain + first / (second * error)),
-        (top + np.log(mass)).sum(axis=1),
-        moved,
-    )
+    return Update(curvature + DAMPING * gain, linear + DAMPING * (d * gain + first / (second * error)), moved)
+
+
+def _tilted(one: SiteSource, d: Floats, error: Floats, curvature: Floats, linear: Floats) -> tuple[Floats, Floats]:
+    """With the votes of a row in the place of its site: the log of the mean likelihood over the site (points, rows),
+    and the weights (points, rows, nodes) of the nodes, at which the difference is d and so many errors.
+    """
+    node = d[:, :, None] + error[:, :, None] * NODES
+    log = one.log_likelihood(node) + node * (0.5 * curvature[:, :, None] * node - linear[:, :, None])
+    top = log.max(axis=2)
+    t = np.exp(log - top[:, :, None]) * NODE_WEIGHTS
+    mass = t.sum(axis=2)
+    return top + np.log(mass), t / mass[:, :, None]
