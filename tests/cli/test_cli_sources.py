@@ -64,7 +64,7 @@ def test_three_kinds_with_a_page_and_json(files, placet_command):
         (["{}/human.csv", "--source", "judge", "--parts"], "column 'judge' is not there"),
         (["{}/table.csv", "--tasks", "--target", "music"], "target 'music' is not a source; choose from maths, law"),
         (["a={}/human.csv", "b={}/judge.csv", "--pair", "id"], "name it by --target"),
-        (["a={}/human.csv", "b={}/judge.csv", "--pair", "id", "--target", "a", "--parts"], "--pair id matches single votes"),
+        (["{}/both.csv", "--source", "judge", "--pair", "id", "--target", "human", "--parts"], "write a file for each source"),
         (["{}/human.csv", "--tasks"], "--tasks needs a score table"),
         (["{}/both.csv", "--tasks", "--source", "judge"], "give only one"),
     ],
@@ -142,6 +142,12 @@ def test_votes_are_paired_by_a_column_of_ids(files, placet_command):
     named = [f"{name}={files / name}.csv" for name in ("human", "judge", "table")]
     out, said = placet_command("aggregate", *named, "--target", "human", "--pair", "id")
     assert "judge judged the answers of " in said
+    for more in ([], ["--order-effect"]):
+        words = ["aggregate", *named, "--target", "human", "--pair", "id", *more, "--json"]
+        whole, parts = (json.loads(placet_command(*words, *where)[0]) for where in ([], ["--parts"]))
+        score = {row["item"]: row["score"] for row in parts["ranking"]}
+        assert score == pytest.approx({row["item"]: row["score"] for row in whole["ranking"]}, abs=1e-6)
+        assert next(note for note in parts["notes"] if "judged the answers of" in note) in whole["notes"]
     data = {name: placet.read(files / f"{name}.csv", agent="id") for name in ("human", "judge")}
     found = placet.consensus(placet.Sources(data | {"table": placet.read(files / "table.csv")}, "human", paired=True))
     assert [line.split("\t")[0] for line in out.splitlines()[1:]] == found.ranking

@@ -52,12 +52,16 @@ def unused_note(data: Rankings | Comparisons | Parts, method: str) -> list[str]:
     return [f"{method!r} does not look at the controls ({', '.join(names)})"] if names else []
 
 
-def with_votes_counted(data: Any) -> Any:
-    """Votes in parts as the counts of all of them; other data as they are."""
+def with_votes_counted(data: Any, agents: bool = True) -> Any:
+    """Votes in parts as the counts of all of them, by agent unless ``agents`` is false; other data as they are."""
     if not isinstance(data, Parts) or data.kind is not Comparisons:
         return data
-    return data.with_names(data.sum(_itself, name="counts"), notes=notes_of_data(data))
+    return data.with_names(data.sum(_itself if agents else _of_all_agents, name="counts"), notes=notes_of_data(data))
 
 
 def _itself(data: Comparisons) -> Comparisons:
     return data
+
+
+def _of_all_agents(data: Comparisons) -> Comparisons:
+    return data.reweighted(1.0, agents=False)

@@ -333,10 +333,8 @@ def _opened(
     the column of sources, the target, whether tasks are sources, and the column of ids that pairs votes.
     """
     named, source, target, tasks, pair = joined
-    if in_parts and pair:
-        raise ValueError(f"--pair {pair} matches single votes and needs them in memory; leave --parts or --dask out")
     if in_parts and (named or source or tasks):
-        with sources_in_parts(files, named, source, target, format, options, dask, tasks) as parts:
+        with sources_in_parts(files, named, source, target, format, options, dask, tasks, pair) as parts:
             yield parts, None
         return
     if named or source or tasks:

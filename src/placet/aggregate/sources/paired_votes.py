@@ -7,13 +7,14 @@ The votes of both factor as p(judge's verdicts | u) p(target's votes | verdicts,
 
 gamma says how far the two agree about single answers beyond what the scores explain; 0 is independence.  As x has mean
 0, kappa = sqrt(1 + c^2 gamma^2 E[x^2]), c = 16 sqrt(3) / (15 pi), keeps the log odds of a vote without a verdict at
-theta_i - theta_j.  The judge's scores enter the target's likelihood through m, so theta and u are tied directly: with
-verdicts on the same answers only, little is gained and the errors stay correlated; with many verdicts on others, m is
-known and x removes noise from the target's votes.  Second derivatives are those of Gauss and Newton.
+theta_i - theta_j.  Both differences include the effects of controls and of coming first, each source's own; in m the
+judge's, like its tie parameter, are those of the last fit.  The judge's scores enter the target's likelihood through m,
+so theta and u are tied directly: with verdicts on the same answers only, little is gained and the errors stay
+correlated; with many verdicts on others, m is known and x removes noise from the target's votes.  Second derivatives
+are those of Gauss and Newton.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +25,9 @@ from placet.aggregate.pairs import pair_likelihood
 from placet.aggregate.sources.joint_mode import JointPosterior
 from placet.aggregate.sources.source_likelihood import FLAT, VoteLikelihood
 from placet.aggregate.sources.width_evidence import Posterior, Quadratic, SourceEvidence
-from placet.data import Comparisons, DataError
+from placet.data import Comparisons, DataError, Parts
 from placet.data.arrays import Floats, Ints
+from placet.data.parts import as_parts
 from placet.data.sources import Sources
 from placet.losses.pairwise import TIES, outcome_probabilities
 
@@ -40,39 +42,47 @@ STEP = 1e-4
 
 
 class PairedRows(NamedTuple):
-    """The target's ``votes`` with one row per pair and verdict; ``verdict`` and ``seen`` (rows,): what the judge said
-    about the same answers, and whether it did; ``source``, the judge's name; ``answered``, the votes with a verdict.
+    """The target's ``votes`` with one row per pair, controls, verdict and what may have helped it; ``control`` (rows,
+    k): the target's own; ``verdict`` and ``seen`` (rows,): what the judge said about the same answers, and whether it
+    did; ``helped`` (rows, any): the judge's controls there, from the side of i, that of coming first being the last;
+    ``source``, the judge's name; ``answered``, the votes with a verdict.
     """
 
     votes: Comparisons
+    names: tuple[str, ...]
+    control: Floats
     verdict: Floats
     seen: Floats
+    helped: Floats
     source: Any
     answered: float
 
 
-def paired_rows(sources: Sources) -> PairedRows | None:
+def paired_rows(sources: Sources, data: Mapping[Any, Any], order: bool = False) -> PairedRows | None:
     """The target's votes joined with the verdicts of the source that judged most of the same answers, by agent; None
     if there is no such source.
+
+    ``data``: the sources with votes in parts counted, the target's with their agents; ``order``: whether it is learned
+    what coming first is worth.
     """
-    target = sources[sources.target]
+    target = data[sources.target]
     if not isinstance(target, Comparisons) or target.agent is None:
         raise DataError(f"paired sources need votes of {sources.target!r} with an id of the answers as their agent")
-    if target.control is not None:
-        raise DataError("controls and paired votes do not go together; leave one out")
-    target, own, best = target.reweighted(1.0, ordered=False, time=False), {}, None
+    target, best = target.reweighted(1.0, ordered=order, time=False), None
     votes = target.wins_i + target.wins_j + target.ties
     for name, part in sources.items():
-        if name == sources.target or not isinstance(part, Comparisons) or part.agent is None:
+        if name == sources.target or not isinstance(data[name], Comparisons) or part.agents is None:
             continue
-        verdict = verdicts_on(target, part)
-        seen = ~np.isnan(verdict)
-        own[name] = float(votes[seen].sum())
-        if own[name] and own[name] == max(own.values()):
-            best = (name, np.where(seen, verdict, 0.0), seen.astype(np.float64))
+        verdict, helped = verdicts_on(target, part, order and data[name].ordered)
+        answered = float(votes[~np.isnan(verdict)].sum())
+        if answered and (best is None or answered >= best[1]):
+            best = (name, answered, verdict, helped)
     if best is None:
         return None
-    name, verdict, seen = best
+    name, answered, verdict, helped = best
+    seen = ~np.isnan(verdict)
+    own = np.zeros((len(target), 0)) if target.control is None else target.control
+    k = own.shape[1]
     rows = Comparisons(
         target.i,
         target.j,
@@ -80,52 +90,85 @@ def paired_rows(sources: Sources) -> PairedRows | None:
         target.wins_j,
         target.ties,
         items=target.items,
-        control=np.column_stack([verdict, seen]),
+        ordered=target.ordered,
+        control=np.column_stack([own, np.where(seen, verdict, 0.0), seen, helped]),
     )
     assert rows.control is not None
-    return PairedRows(rows, rows.control[:, 0], rows.control[:, 1], name, own[name])
+    control, verdict, seen, helped = np.split(rows.control, [k, k + 1, k + 2], axis=1)
+    return PairedRows(rows, target.controls or (), control, verdict[:, 0], seen[:, 0], helped, name, answered)
 
 
-def verdicts_on(target: Comparisons, judged: Comparisons) -> Floats:
-    """(rows of the target,): the mean verdict on the same answers, 1 for i and -1 for j; NaN without one."""
-    judged = judged.reweighted(1.0, ordered=False, time=False)
-    ids: Any = target.agents
-    own_ids: Any = judged.agents
-    lead: Counter[tuple[Any, Any, Any]] = Counter()
-    total: Counter[tuple[Any, Any, Any]] = Counter()
-    columns: Any = (judged.agent, judged.i, judged.j, judged.wins_i, judged.wins_j, judged.ties)
-    for q, i, j, won, lost, tied in zip(*(column.tolist() for column in columns)):
-        a, b, answers = judged.items[i], judged.items[j], own_ids[q]
-        for key, side in (((answers, a, b), 1), ((answers, b, a), -1)):
-            lead[key] += side * (won - lost)
-            total[key] += won + lost + tied
-    found = np.full(len(target), np.nan)
-    rows: Any = (target.agent, target.i, target.j)
-    for r, (q, i, j) in enumerate(zip(*(column.tolist() for column in rows))):
-        key = (ids[q], target.items[i], target.items[j])
-        if total.get(key):
-            found[r] = lead[key] / total[key]
-    return found
+def verdicts_on(target: Comparisons, judged: Comparisons | Parts, order: bool = False) -> tuple[Floats, Floats]:
+    """(rows of the target,): the mean verdict on the same answers, 1 for i and -1 for j, NaN without one; and (rows, k)
+    the mean controls of these verdicts from the side of i, with ``order`` that of coming first as the last.
+
+    One pass over the judge's votes, which may be in parts; of these only the names of the ids are held.
+    """
+    code, n = {name: k for k, name in enumerate(judged.items)}, len(judged.items)
+    answers = {name: k for k, name in enumerate(judged.agents or ())}
+    item: Any = np.array([code.get(name, -1) for name in target.items])
+    one: Any = np.array([answers.get(name, -1) for name in target.agents or ()])
+    i, j, q = item[target.i], item[target.j], one[target.agent]
+    there = np.flatnonzero((i >= 0) & (j >= 0) & (q >= 0))
+    key, side = _keys(i[there], j[there], q[there], n)
+    wanted, place = np.unique(key, return_inverse=True)
+    sums = as_parts(judged).sum(_verdict_sums, wanted, n, order, name="verdicts")
+    total = sums[1, place]
+    found = np.full((len(target), len(sums) - 1), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found[there] = (side * np.delete(sums, 1, axis=0)[:, place] / total).T
+    return found[:, 0], np.nan_to_num(found[:, 1:])
+
+
+def _keys(i: Ints, j: Ints, q: Ints, n: int) -> tuple[Ints, Ints]:
+    """One number for each id and pair, in either order, and 1 where i < j, else -1."""
+    key = (q.astype(np.int64) * n + np.minimum(i, j)) * n + np.maximum(i, j)
+    return key, np.where(i < j, 1, -1)
+
+
+def _verdict_sums(judged: Comparisons, wanted: Ints, n: int, order: bool) -> Floats:
+    """(2 + k, wanted): of the votes with each of the keys, the sum of verdicts from the lesser item's side, their
+    number, and the sums of the controls; with ``order`` of coming first.
+    """
+    control = np.zeros((len(judged), 0)) if judged.control is None else judged.control
+    if order:
+        control = np.column_stack([control, np.ones(len(judged))])
+    sums = np.zeros((2 + control.shape[1], len(wanted)))
+    if not len(wanted):
+        return sums
+    agent: Any = judged.agent
+    key, side = _keys(judged.i, judged.j, agent, n)
+    place = np.minimum(np.searchsorted(wanted, key), len(wanted) - 1)
+    hit = wanted[place] == key
+    lead, total = side * (judged.wins_i - judged.wins_j), judged.wins_i + judged.wins_j + judged.ties
+    for row, column in enumerate([lead, total, *(side * total * z for z in control.T)]):
+        sums[row] = np.bincount(place[hit], column[hit], len(wanted))
+    return sums
 
 
 class PairedVotes(VoteLikelihood):
-    """The target's votes given the verdicts of the judge; beside the scores: the tie parameter, if there are ties, and
-    gamma.  The judge's unknowns ``beside`` are set before every evaluation.
+    """The target's votes given the verdicts of the judge; beside the scores: the tie parameter, if there are ties,
+    gamma, and the effects of controls.  The judge's unknowns ``beside`` are set before every evaluation.
     """
 
     def __init__(self, rows: PairedRows, index: Ints, ties: str, judge: VoteLikelihood, link: int):
-        super().__init__(rows.votes.pooled(), index, ties)
         votes, r = rows.votes, np.arange(len(rows.votes))
-        alone = Comparisons(
-            r, np.full(len(r), len(r)), votes.wins_i, votes.wins_j, votes.ties, items=tuple(range(len(r) + 1))
-        )  # row r as the only vote on item r, so that its score is eta
+        control: Any = {"control": rows.control, "controls": rows.names} if rows.names else {}
+        won = votes.wins_i, votes.wins_j, votes.ties
+        plain = Comparisons(votes.i, votes.j, *won, items=votes.items, ordered=votes.ordered, **control)
+        super().__init__(plain, index, ties, votes.ordered)
+        # row r as the only vote on item r, so that its score is eta
+        alone = Comparisons(r, np.full(len(r), len(r)), *won, items=tuple(range(len(r) + 1)))
         self.rows = pair_likelihood.pair_counts(alone, TIES[ties], FLAT, False)
         self.judge, self.link, self.n_ties = judge, link, self.rows.n_extra
-        self.size = votes.n_items + self.n_ties + 1
-        self.verdict, self.seen = rows.verdict, rows.seen
+        self.gamma = votes.n_items + self.n_ties
+        self.size = votes.n_items + self.counts.n_extra + 1
+        self.effect_precision = self.counts.scale * self.counts.extra_precision
+        self.verdict, self.seen, self.helped = rows.verdict, rows.seen, rows.helped / judge.counts.unit
         at = {item: k for k, item in enumerate(judge.votes.items)}
         place = np.array([at.get(item, -1) for item in votes.items])
-        self.difference = _differences(votes.i, votes.j, votes.n_items)
+        helps = np.column_stack([rows.control, np.ones((len(r), int(votes.ordered)))]) / self.counts.unit
+        self.difference = sparse.hstack([_differences(votes.i, votes.j, votes.n_items), helps]).tocsr()
         known = self.seen > 0
         self.judged = _differences(place[votes.i], place[votes.j], len(judge.votes.items), known)
         weight = (votes.wins_i + votes.wins_j + votes.ties) * self.seen
@@ -133,14 +176,19 @@ class PairedVotes(VoteLikelihood):
         self.steepness = np.ones(len(r))
         self.beside = judge.start()
         self.judge_tie = judge.tie(self.beside)  # as of the last fit, like kappa
+        self.judge_shift = np.zeros(len(r))
         self.pull, self.cross, self.own = np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0))
 
     def start(self) -> Floats:
-        return np.append(super().start(), 0.0)
+        return np.insert(super().start(), self.gamma, 0.0)
+
+    def _moving(self) -> Ints:
+        """Numbers in x of the unknowns that a difference of scores is linear in: scores and effects."""
+        return np.append(np.arange(len(self.index)), np.arange(self.gamma + 1, self.size))
 
     def _surprise(self) -> tuple[Floats, Floats]:
         """x and -dm/dd of every row, 0 without a verdict."""
-        d = self.judged @ self.beside[: self.judged.shape[1]]
+        d = self.judged @ self.beside[: self.judged.shape[1]] + self.judge_shift
 
         def mean(d: Floats) -> Floats:
             won, lost, _ = outcome_probabilities(d, self.judge.counts.model, self.judge_tie)
@@ -151,13 +199,14 @@ class PairedVotes(VoteLikelihood):
 
     def _eta(self, x: Floats) -> tuple[Floats, Floats, Floats]:
         """The unknowns of the rows, x of `_surprise`, and its slope."""
-        n = len(self.index)
         surprise, slope = self._surprise()
-        eta = self.steepness * (self.difference @ x[:n]) + x[-1] * surprise
-        return np.concatenate([eta, [0.0], x[n:-1]]), surprise, slope
+        eta = self.steepness * (self.difference @ x[self._moving()]) + x[self.gamma] * surprise
+        return np.concatenate([eta, [0.0], x[len(self.index) : self.gamma]]), surprise, slope
 
     def value(self, x: Floats) -> float:
-        return self.rows.scale * pair_likelihood.value(self.rows, self._eta(x)[0]) + 0.5 * (x[-1] / PAIRING_PRIOR) ** 2
+        effects = x[self.gamma + 1 :]
+        beside = 0.5 * (x[self.gamma] / PAIRING_PRIOR) ** 2 + 0.5 * self.effect_precision * float(effects @ effects)
+        return self.rows.scale * pair_likelihood.value(self.rows, self._eta(x)[0]) + beside
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
         """Gradient and Hessian in x; ``pull``, ``own`` and ``cross`` are those in the judge's scores and both."""
@@ -165,18 +214,19 @@ class PairedVotes(VoteLikelihood):
         z, surprise, slope = self._eta(x)
         at = pair_likelihood.derivatives(self.rows, z)
         to_x = sparse.hstack([sparse.diags(self.steepness) @ self.difference, surprise[:, None]]).tocsr()
-        to_u = sparse.diags(x[-1] * slope) @ self.judged
+        to_u = sparse.diags(x[self.gamma] * slope) @ self.judged
         bend, down = sparse.diags(scale * at.curvature), scale * at.gradient[:count]
         g, H = np.zeros(self.size), np.zeros((self.size, self.size))
-        most, ties = np.append(np.arange(n), self.size - 1), np.arange(n, self.size - 1)
+        most, ties = np.append(self._moving(), self.gamma), np.arange(n, self.gamma)
         g[most], g[ties] = to_x.T @ down, scale * at.gradient[count + 1 :]
         H[np.ix_(most, most)] = (to_x.T @ bend @ to_x).toarray()
         border = scale * at.border[:, :count]
         H[np.ix_(ties, most)] = (to_x.T @ border.T).T
         H[np.ix_(most, ties)] = H[np.ix_(ties, most)].T
         H[np.ix_(ties, ties)] = scale * at.corner
-        g[-1] += x[-1] / PAIRING_PRIOR**2
-        H[-1, -1] += 1 / PAIRING_PRIOR**2
+        precision = np.append(PAIRING_PRIOR**-2, np.full(self.size - self.gamma - 1, self.effect_precision))
+        g[self.gamma :] += precision * x[self.gamma :]
+        H[self.gamma :, self.gamma :] += np.diag(precision)
         self.pull, self.own = to_u.T @ down, (to_u.T @ bend @ to_u).toarray()
         self.cross = np.zeros((self.size, self.judged.shape[1]))
         self.cross[most] = (to_x.T @ bend @ to_u).toarray()
@@ -184,11 +234,16 @@ class PairedVotes(VoteLikelihood):
         return g, H
 
     def learn(self, x: Floats, precision: float) -> float:
-        """Update kappa from gamma, and the judge's tie parameter; returns the change of kappa's logarithm."""
+        """Update kappa from gamma, and the judge's tie parameter and effects; returns the largest change of kappa's
+        logarithm or of what the judge's effects amount to.
+        """
         self.judge_tie = self.judge.tie(self.beside)
-        steep = float(np.sqrt(1 + LOGISTIC * x[-1] ** 2 * (self.share @ self._surprise()[0] ** 2)))
+        shift = self.helped @ pair_likelihood.parameters(self.judge.counts, self.beside)[2]
+        change = float(np.abs(shift - self.judge_shift).max(initial=0.0))
+        self.judge_shift = shift
+        steep = float(np.sqrt(1 + LOGISTIC * x[self.gamma] ** 2 * (self.share @ self._surprise()[0] ** 2)))
         new = np.where(self.seen > 0, steep, 1.0)
-        change = float(np.abs(np.log(new / self.steepness)).max(initial=0.0))
+        change = max(change, float(np.abs(np.log(new / self.steepness)).max(initial=0.0)))
         self.steepness = new
         return change
 

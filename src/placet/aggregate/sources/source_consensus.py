@@ -55,17 +55,18 @@ def consensus_of_sources(
     """
     n = sources.n_items
     refuse_square(n, "the information of the sources", "take fewer items", 6.0 + 4 * len(sources))
-    data = {name: with_votes_counted(part) for name, part in sources.items()}
-    if order_effect and (sources.paired or not any(getattr(part, "ordered", False) for part in data.values())):
-        why = "not with paired votes" if sources.paired else "no source has votes that do (ordered=True)"
-        raise DataError(f"order_effect=True needs to know who came first: {why}")
+    ids = sources.target if sources.paired else None
+    data = {name: with_votes_counted(part, agents=name == ids) for name, part in sources.items()}
+    if order_effect and not any(getattr(part, "ordered", False) for part in data.values()):
+        raise DataError("order_effect=True needs to know who came first: no source has votes that do (ordered=True)")
     own = {name: likelihood_of(part, sources.index(name), ties, response, order_effect) for name, part in data.items()}
     others = [name for name in sources if name != sources.target]
     target = None if sources.target is None else own[sources.target]
-    rows = paired_rows(sources) if sources.paired else None
+    rows = paired_rows(sources, data, order_effect) if sources.paired else None
     if rows is not None:
         judge = own[rows.source]
         target = PairedVotes(rows, sources.index(sources.target), ties, judge, others.index(rows.source))
+        own[sources.target] = target
     found = fit_sources(target, [own[name] for name in others], n, max_iter)
     level = 1.0 if target is not None else float(np.exp(found.z[1 : 1 + len(others)].mean()))
     learned = parameters_of(sources, found, others, level)
@@ -218,10 +219,10 @@ def _pairing_notes(sources: Sources, rows: PairedRows | None, found: SourceFit) 
     H = target.derivatives(x)[1]
     at = np.arange(len(target.index))
     H[at, at] += found.widths.w**-2
-    error = float(np.sqrt(np.linalg.inv(H)[-1, -1]))
+    gamma, error = x[target.gamma], float(np.sqrt(np.linalg.inv(H)[target.gamma, target.gamma]))
     return [
         f"{rows.source} judged the answers of {rows.answered:g} of {evidence_count(sources[sources.target]):g} "
-        f"{sources.target} votes: its verdict moves their log odds by {x[-1]:.2f} ± {error:.1g} beyond the scores"
+        f"{sources.target} votes: its verdict moves their log odds by {gamma:.2f} ± {error:.1g} beyond the scores"
     ]
 
 

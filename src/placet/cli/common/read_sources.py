@@ -160,22 +160,29 @@ def sources_in_parts(
     options: dict[str, Any],
     dask: str,
     tasks: bool,
+    pair: str = "",
 ) -> Iterator[Any]:
     """As `read_sources`, with votes and ballots in parts; score tables, which are small, are read as a whole."""
     from placet import io
     from placet.data import Scores, Sources
     from placet.io.several_files import kind_of_file
 
+    if source and pair:
+        raise ValueError(
+            f"--pair {pair} and --source {source} are two columns of names, of which parts hold one; "
+            "write a file for each source and name it, NAME=FILE, or leave --parts and --dask out"
+        )
     if source:
         with open_parts([list(files)], format, [options | {"agent": source}], dask, "sources") as (found,):
             yield Sources.of_agents(found, target or None)
         return
     named = named or {files[0].name: list(files)}
-    own = {name: _own_options(paths, format, options) for name, paths in named.items()}
+    own = {name: _own_options(paths, format, options, pair) for name, paths in named.items()}
     rest = {name: value for name, value in options.items() if name not in ("control", "ordered")}
     small = [name for name, paths in named.items() if kind_of_file(paths[0], format or None, rest) is Scores]
     tables = {name: io.read_files(named[name], format or None, **own[name]) for name in small}
     large = [name for name in named if name not in tables]
     with open_parts([named[name] for name in large], format, [own[name] for name in large], dask, "sources") as parts:
         every = tables | dict(zip(large, parts))
-        yield _join({name: every[name] for name in named}, files, target, tasks)
+        joined = _join({name: every[name] for name in named}, files, target, tasks)
+        yield replace(joined, paired=True) if pair else joined
