@@ -11,15 +11,19 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from benchmarks.harness import compare, main, peak_memory
+from benchmarks.harness import compare, cost_in_child, main, peak_memory, save_rows
 from placet.data import Queries
 from placet.rank import LinearRanker, TreeRanker
 from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.threads import get_threads
 
 N_FEATURES = 136
+SAME = {"num_leaves": 31, "min_data_in_leaf": 20, "learning_rate": 0.1, "lambda_l2": 1.0, "verbosity": -1}
+"""Settings of trees in which LightGBM's own defaults differ from the ranker's, or must not."""
 
 
 def search_data(n_queries: int, seed: int = 0) -> Queries:
@@ -101,8 +105,6 @@ def evaluation(quick: bool) -> None:
 
 def memory(quick: bool) -> None:
     """Peak memory of training relative to the size of the table."""
-    from rich.console import Console
-
     data = search_data(1_000 if quick else 10_000)
     small = search_data(200)
     LinearRanker(tol=0.1).fit(small, valid=small)  # compile before the child is forked
@@ -121,24 +123,55 @@ def memory(quick: bool) -> None:
 
 def memory_of_trees(quick: bool) -> None:
     """Peak memory of ten trees: `TreeRanker` and LightGBM's own lambdarank, each in its own child process."""
-    import lightgbm as lgb
-    from rich.console import Console
+    side_by_side(300 if quick else 2_000, 10, ("pmop-fd",))
 
-    data, small = search_data(300 if quick else 2_000), search_data(20)
-    same = {"num_leaves": 31, "min_data_in_leaf": 20, "verbosity": -1, "num_threads": 1}
+
+def half_million(quick: bool) -> None:
+    """50 trees on 500,000 rows."""
+    side_by_side(300 if quick else 4_167, 50, ("pl-partition", "pmop-fd", "xendcg"))
+
+
+def whole_million(quick: bool) -> None:
+    """50 trees on a million rows."""
+    side_by_side(300 if quick else 8_334, 50, ("pl-partition",))
+
+
+def side_by_side(n_queries: int, n_trees: int, losses: tuple[str, ...]) -> None:
+    """CPU seconds and peak memory of `TreeRanker` by each loss and of LightGBM's lambdarank, each in a child of its own.
+
+    All draw no rows and no features, and have the same rate and limits.
+    """
+    import lightgbm as lgb
+
+    data, small = search_data(n_queries), search_data(20)
+    threads = {"num_threads": 1}  # a forked child has no others
 
     def lambdarank(some: Queries) -> None:
         table = lgb.Dataset(some.X, some.grade, group=np.diff(some.offsets))
-        lgb.train({**same, "objective": "lambdarank"}, table, 10)
+        lgb.train({**SAME, **threads, "objective": "lambdarank"}, table, n_trees)
 
-    def placet(some: Queries) -> None:
-        TreeRanker("pmop-fd", 10, backend_params={"num_threads": 1}).fit(some)
+    def placet(loss: str, some: Queries) -> None:
+        plain = {"learning_rate": 0.1, "subsample": 1.0, "feature_fraction": 1.0}
+        TreeRanker(loss, n_trees, **plain, backend_params=threads).fit(some)
 
-    ours, theirs = (peak_memory(partial(run, data), warm_up=partial(run, small)) for run in (placet, lambdarank))
-    Console().print(
-        f"memory of 10 trees on {data.X.nbytes / 2**20:.0f} MB: TreeRanker {ours / 2**20:.0f} MB more, "
-        f"LightGBM {theirs / 2**20:.0f} MB, ratio {ours / max(theirs, 1):.2f}"
-    )
+    name = f"{n_trees} trees on {len(data.grade)} rows, {data.X.nbytes / 2**20:.0f} MB"
+    runs = {"LightGBM lambdarank": lambdarank, **{f"placet {loss}": partial(placet, loss) for loss in losses}}
+    costs = {who: cost_in_child(partial(run, data), warm_up=partial(run, small)) for who, run in runs.items()}
+    theirs = costs["LightGBM lambdarank"]
+    table = Table(title=name, title_justify="left")
+    for heading in ("", "CPU s", "ratio", "MB more", "ratio"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for who, (cpu, peak) in costs.items():
+        table.add_row(
+            who,
+            f"{cpu:.1f}",
+            f"{cpu / theirs.cpu:.2f}",
+            f"{peak / 2**20:.0f}",
+            f"{peak / max(theirs.peak, 1):.2f}",
+        )
+    Console(width=max(Console().width, 110)).print(table)
+    rows = {who: {"cpu": cost.cpu, "peak_mb": cost.peak / 2**20} for who, cost in costs.items()}
+    save_rows(name, rows, {})
 
 
 def trees(quick: bool) -> None:
@@ -156,10 +189,9 @@ def grow(n_queries: int, n_trees: int, losses: tuple[str, ...], repeat: int) -> 
     import lightgbm as lgb
 
     data = search_data(n_queries)
-    same = {"num_leaves": 31, "min_data_in_leaf": 20, "learning_rate": 0.1, "lambda_l2": 1.0, "verbosity": -1}
 
     def lambdarank() -> None:
-        params = {**same, "objective": "lambdarank", "num_threads": get_threads()}
+        params = {**SAME, "objective": "lambdarank", "num_threads": get_threads()}
         lgb.train(params, lgb.Dataset(data.X, data.grade, group=np.diff(data.offsets)), n_trees)
 
     def ours(loss: str):
@@ -204,6 +236,8 @@ PARTS = {
     "predict": predict,
     "trees": trees,
     "million": million,
+    "half-million": half_million,
+    "whole-million": whole_million,
 }
 
 

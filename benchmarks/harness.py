@@ -22,6 +22,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -93,8 +94,22 @@ def save_rows(name: str, rows: Mapping[str, Mapping[str, float]], notes: Mapping
     )
 
 
+class Cost(NamedTuple):
+    """CPU seconds of all threads, and bytes by which the peak resident memory rose."""
+
+    cpu: float
+    peak: int
+
+
 def peak_memory(run: Callable[[], object], patience: float = 600.0, warm_up: Callable[[], object] | None = None) -> int:
-    """Bytes by which ``run`` raises the peak resident memory, measured in a forked child.
+    """Bytes by which ``run`` raises the peak resident memory; see `cost_in_child`."""
+    return cost_in_child(run, patience, warm_up).peak
+
+
+def cost_in_child(
+    run: Callable[[], object], patience: float = 600.0, warm_up: Callable[[], object] | None = None
+) -> Cost:
+    """CPU seconds and memory of ``run``, measured in a forked child.
 
     ``warm_up`` (``run`` itself by default) runs first, for imports and compilation; give a small one if ``run`` leaves
     freed memory behind that a second call would reuse.
@@ -103,7 +118,7 @@ def peak_memory(run: Callable[[], object], patience: float = 600.0, warm_up: Cal
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_send_peak, args=(run, warm_up or run, sender))
+    child = context.Process(target=_send_cost, args=(run, warm_up or run, sender))
     child.start()
     sender.close()
     if not receiver.poll(patience):
@@ -115,12 +130,12 @@ def peak_memory(run: Callable[[], object], patience: float = 600.0, warm_up: Cal
         child.join()
 
 
-def _send_peak(run: Callable[[], object], warm_up: Callable[[], object], sender) -> None:
+def _send_cost(run: Callable[[], object], warm_up: Callable[[], object], sender) -> None:
     warm_up()
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the current resident memory
-    before = _high_water()
+    before, start = _high_water(), time.process_time()
     run()
-    sender.send(max(_high_water() - before, 0))
+    sender.send(Cost(time.process_time() - start, max(_high_water() - before, 0)))
 
 
 def _high_water() -> int:

@@ -161,3 +161,31 @@ def test_losses_state_the_tables_that_they_hold():
 def test_small_tables_do_not_ask_the_system(monkeypatch):
     monkeypatch.setattr(memory, "available", None)
     memory.refuse_square(100, "a table", "take fewer")
+
+
+HELD = """
+import ctypes, sys, threading
+import numpy as np
+from placet.data.engines.memory import return_freed_memory
+from pathlib import Path
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+kept = []
+def work():
+    blocks = [np.ones(8_000) for _ in range(2_000)]  # 128 MB in blocks too small to be mapped by themselves
+    kept.append(blocks[-1])  # at the end of the pool, so that nothing before it is returned
+
+thread = threading.Thread(target=work)
+thread.start(), thread.join()
+before = resident()
+return_freed_memory()
+print((before - resident()) / 2**20)
+"""
+
+
+@pytest.mark.skipif(not hasattr(memory.ctypes.CDLL(None), "malloc_trim"), reason="the C library keeps what is freed")
+def test_what_a_thread_freed_goes_back_to_the_system():
+    said = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, check=True).stdout
+    assert float(said) > 80

@@ -1,5 +1,6 @@
 """Memory: how much is left, errors before more than that is allocated, limits for parts, and sizes of objects."""
 
+import ctypes
 import os
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,16 @@ def refuse_dense(X: Any, way_out: str) -> None:
     if not isinstance(X, np.ndarray):
         n_rows, n_columns = X.shape
         refuse_table(n_rows, n_columns, "a dense copy of a sparse table", way_out)
+
+
+def return_freed_memory() -> None:
+    """Give freed memory back to the system where the C library can (glibc).
+
+    It keeps what a thread freed in a pool of that thread, from which what is needed next is often not taken.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
 
 def gigabytes(n_bytes: float) -> str:

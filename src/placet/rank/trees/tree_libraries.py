@@ -13,6 +13,7 @@ import numpy as np
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, is_sparse
+from placet.data.engines.memory import return_freed_memory
 from placet.lazy import import_optional
 from placet.rank.tree_arrays import Forest
 from placet.rank.trees.backend_words import refuse_ignored
@@ -64,6 +65,7 @@ class LightGBM:
             )
         categories = params.pop("categorical_feature", "auto")  # LightGBM warns of it among the parameters
         train = lgb.Dataset(queries.X, queries.grade, params=params, categorical_feature=categories).construct()
+        return_freed_memory()  # the sample from which bins were made may be larger than the bins
         self.n_features, self.booster = queries.n_features, None
         if any(train.feature_num_bin(k) > 1 for k in range(queries.n_features)):  # else LightGBM fails
             self.booster = lgb.Booster(params, train)
