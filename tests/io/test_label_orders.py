@@ -43,6 +43,14 @@ def test_orders_and_ranks_are_the_same_lists():
     np.testing.assert_array_equal(dense[4], [0, 1, 0, 0, 40, 0])
 
 
+@pytest.mark.parametrize("name", ["rank_{}", "Rank {}", "rank-{}"])
+def test_ranks_of_numbered_labels_are_found(name):
+    header = ",".join(["x", *(name.format(k) for k in (0, 1, 10))])
+    rows = read_label_orders(text(f"{header}\n5,2,1,3\n6,1,2,3\n"))
+    assert case_columns(rows.features) == (("0", "1", "10"), ("x",))
+    assert orders_of(rows, rows.grade) == [("1", "0", "10"), ("0", "1", "10")]
+
+
 def test_text_features_and_cases_to_score():
     rows = read_label_orders(text(TEXT), features="age,city")
     assert case_columns(rows.features).features == ("age", "city=south")

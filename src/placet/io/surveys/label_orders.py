@@ -5,6 +5,7 @@ A case becomes a list with a row for every label that it orders.  The columns of
 them is a linear model of its own for each label.
 """
 
+import re
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ from placet.io.tables.column_names import plain_name, split_names
 from placet.io.tables.tables import Table, TableRows, read_table
 from placet.io.text import OnError, parse_tiers
 
+_RANK_OF = re.compile(r"\s*rank[ _-]+(?=\S)", re.IGNORECASE)
+"""The start of a column's name that is followed by the label whose rank it has."""
 ORDERS = ("order", "ranking", "label_ranking", "ranked", "preference")
 _NAME_THEM = 'name the column of the order ("a > b > c") with order=, or the columns of ranks with order="first,second"'
 
@@ -120,7 +123,7 @@ def _order_columns(table: Table, order: str | Sequence[str] | None, graded: bool
     """The column of orders, or those of ranks; none if they are not given and rows need no grades."""
     if order is None:
         own = table.find(ORDERS)
-        ranks = [name for name in table.names if plain_name(name).startswith("rank_")]
+        ranks = [name for name in table.names if _RANK_OF.match(name)]
         found = [own] if own is not None else ranks if len(ranks) > 1 else []
     else:
         found = split_names(order)
@@ -137,7 +140,7 @@ def _grades(rows: TableRows, columns: Sequence[str], known: CaseColumns | None) 
         grade, labels = _from_texts(rows, columns[0], known)
     else:
         values = [rows.numbers(name, optional=True) for name in columns]
-        named = [name[5:] if plain_name(name).startswith("rank_") else name for name in columns]
+        named = [_RANK_OF.sub("", name) or name for name in columns]
         if known is not None and set(named) != set(known.labels):
             raise DataError(f"{rows.name}: the ranks are of {named}; the model orders {list(known.labels)}")
         labels = tuple(named) if known is None else known.labels
