@@ -284,6 +284,37 @@ def test_few_documents_and_few_labels_are_learned_by_default():
         LabelRanker(hidden=(16,), learning_rate=1e-3).fit(np.ones((60, 2)), Y[:60])
 
 
+def cases_in_units(unit=1.0, shift=0.0):
+    """Dense features, and orders of four labels that they decide."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(80, 3))
+    place = np.argsort(np.argsort(X @ rng.normal(size=(3, 4)), axis=1), axis=1)
+    return (X * unit + shift).astype(np.float32), place.astype(float)
+
+
+def test_units_of_dense_features_do_not_matter():
+    (X, Y), (other, _) = cases_in_units(), cases_in_units(np.array([1e-3, 1.0, 1e3]), [5.0, -3.0, 2e3])
+    plain, scaled = (LabelRanker(hidden=(16,), learning_rate=1e-2, epochs=20).fit(A, Y) for A in (X, other))
+    np.testing.assert_allclose(scaled._scores(scaled._rows_to_score(other, None)), plain._scores(plain._rows_to_score(X, None)), atol=2e-2)  # fmt: skip
+    assert (scaled.predict(other, k=1)[:, 0] == Y.argmax(axis=1)).mean() > 0.9
+    raw = LabelRanker(hidden=(16,), learning_rate=1e-2, epochs=20, standardize=False).fit(other, Y)
+    assert (raw.predict(other, k=1)[:, 0] == Y.argmax(axis=1)).mean() < 0.8  # so the test can tell
+
+
+def test_words_are_not_standardized():
+    X, Y = simulated(n=60)
+    one, other = (LabelRanker(**QUICK, standardize=standardize).fit(X, Y) for standardize in (True, False))
+    np.testing.assert_array_equal(one.weights_, other.weights_)
+
+
+def test_a_standardized_network_is_continued_where_it_was():
+    """A rate of almost 0 leaves what the first fit had found, in the units of its own features."""
+    X, Y = cases_in_units(np.array([1e-3, 1.0, 1e3]), [5.0, -3.0, 2e3])
+    first = LabelRanker(hidden=(16,), learning_rate=1e-2, epochs=20).fit(X, Y)
+    more = LabelRanker(hidden=(16,), learning_rate=1e-12, epochs=1).fit(X[:70], Y[:70], start=first)
+    np.testing.assert_allclose(more.top(X, 4).score, first.top(X, 4).score, atol=2e-3)
+
+
 def test_early_stopping_keeps_the_best_epoch():
     X, Y = simulated(n=60)
     seen = []

@@ -20,6 +20,7 @@ from placet.io import LabeledTexts, MultiLabel
 from placet.metrics import metric as metric_of, propensities
 from placet.rank.multilabel.best_labels import Top, best_labels, means_over_documents
 from placet.rank.multilabel.documents import Documents, as_documents, checked_features, label_matrix, named_labels
+from placet.rank.multilabel.feature_units import FeatureUnits
 from placet.rank.multilabel.label_losses import mean_loss, sampled_loss
 from placet.rank.multilabel.text_features import TextFeatures, TextKind, texts_of
 from placet.rank.ranker import Ids, Ranker
@@ -89,6 +90,9 @@ class LabelRanker(Ranker):
         over the others is then unbiased, but its logarithm is too small by about half its relative variance, so own
         labels are pushed up slightly too little.  Other losses use the shorter list as is, in which labels frequent in
         the batch are overrepresented among the others.
+    standardize : bool
+        Train on features of mean 0 and deviation 1 where at least half of them are stored, as in a table of
+        measurements; words and other sparse features stay as they are.
     text : {"tfidf", "hashing"}
         How texts become features, by scikit-learn: a vocabulary with inverse document frequencies, or hashed words.
     text_params : mapping, optional
@@ -109,6 +113,7 @@ class LabelRanker(Ranker):
     """
 
     learns_from = "labels"
+    _units: FeatureUnits | None = None  # of the features in training
     takes_start = True
     _state = holds(
         weights_=Array("weights", dtype="float32"),
@@ -135,6 +140,7 @@ class LabelRanker(Ranker):
         validation: float | None = None,
         metric: str = "ndcg@5",
         negatives: int | None = None,
+        standardize: bool = True,
         text: TextKind = "tfidf",
         text_params: Mapping[str, Any] | None = None,
         loss_params: Mapping[str, Any] | None = None,
@@ -150,6 +156,7 @@ class LabelRanker(Ranker):
         self.validation = validation
         self.metric = metric
         self.negatives = negatives
+        self.standardize = standardize
         self.text = text
         self.text_params = text_params
         self.loss_params = loss_params
@@ -225,6 +232,9 @@ class LabelRanker(Ranker):
         return held_out
 
     def _fit(self, data: Documents, valid: Documents | None) -> None:
+        self._units = FeatureUnits.of(data.X) if self.standardize else None
+        if self._units is not None:
+            data, valid = self._units.standardized(data), None if valid is None else self._units.standardized(valid)
         train, held_out = data, valid
         if held_out is None:
             train, held_out = data.split(self._share(len(data)), np.random.default_rng(self.random_state))
@@ -250,6 +260,8 @@ class LabelRanker(Ranker):
             if not (interrupted or again.diverged):
                 final, left_out = again, int((~every).sum())
         self.weights_, self.learned_ = final.weights, final.learned
+        if self._units is not None:
+            self.weights_ = self._units.to_own(final.weights, self.sizes_.tolist())
         about = {"interrupted": interrupted, "tried": tried, "left_out": left_out, "refitted": final is not training}
         self.fit_summary_ = training.summary() | about
 
@@ -434,6 +446,7 @@ class LabelRanker(Ranker):
         weights = first_weights(sizes, rng)
         if self._start is not None:
             weights = neural.weights_to_continue(self._start, self.sizes_)
+            weights = weights if self._units is None else self._units.from_own(weights, sizes)
             criterion.continue_from(self._start.learned_)
         metrics = [metric_of(name) for name in self._metric_names()]
         depth = max(sizes[-1] if one.k is None else min(one.k, sizes[-1]) for one in metrics)
