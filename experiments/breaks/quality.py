@@ -7,6 +7,7 @@ import numpy as np
 from experiments.breaks.mutant import Mutant, after, always, give
 
 HERE, ONNX = "experiments.quality", "placet.rank.saving.onnx_export"
+LINEAR = 'LinearRanker("pl-partition")'
 
 
 def at_random(scorer: Any, *_: Any) -> Any:
@@ -52,6 +53,19 @@ BREAKS = [
         "placet.rank.search.blend:Blend._scores",
         after(lambda s, *_: np.random.default_rng(0).normal(size=len(s))),
     ),
+    Mutant(
+        "quality.label_orders",
+        "a network that hardly learns",
+        "placet.rank.multilabel.label_ranker:LabelRanker._rates",
+        give(lambda self: (1e-6,)),
+    ),
+    Mutant(
+        "quality.label_orders",
+        "features in their own units",
+        "placet.rank.multilabel.feature_units:DENSE",
+        give(np.inf),
+    ),
+    Mutant("quality.label_orders", "worst first", f"{HERE}.label_orders:METHODS[{LINEAR}]", after(lambda s, *_: -s)),
     Mutant("quality.letor", "one ranker for the blend", f"{HERE}.letor:autorank", always(blend=1)),
     Mutant(
         "quality.letor",
