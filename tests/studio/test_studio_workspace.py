@@ -5,6 +5,7 @@ import errno
 import os
 import sqlite3
 import stat
+import threading
 
 import pytest
 
@@ -246,9 +247,13 @@ def test_a_write_that_nobody_waits_for_any_more_does_not_stop_the_others(tmp_pat
     try:
 
         async def leave():
-            slow = store.write(lambda c: asyncio.run(asyncio.sleep(0.05)))
-            left = asyncio.wrap_future(store.execute("INSERT INTO fact VALUES ('left', '1')"))
-            left.cancel()
+            free = threading.Event()
+            slow = store.write(lambda c: free.wait(60))
+            left = store.execute("INSERT INTO fact VALUES ('left', '1')")
+            asyncio.wrap_future(left).cancel()
+            await asyncio.sleep(0)  # the loop tells the store
+            assert left.cancelled()
+            free.set()
             await asyncio.wrap_future(slow)
             return await asyncio.wrap_future(store.execute("INSERT INTO fact VALUES ('kept', '1')"))
 
