@@ -3,6 +3,7 @@
 Linear algebra has one thread in each process of the tests: the idle threads of one would spin on the core of another.
 """
 
+import gc
 import os
 from importlib.util import find_spec
 
@@ -19,3 +20,10 @@ collect_ignore = ["docs/conftest.py", "tests/conftest.py", *LEFT_OUT]  # no exam
 
 def pytest_report_header() -> str | None:
     return f"PyTorch is not installed: no examples of {', '.join(LEFT_OUT)}" if LEFT_OUT else None
+
+
+def pytest_collection_finish() -> None:
+    """What collection made stays to the end: looking for garbage among it again and again costs a twentieth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
