@@ -4,14 +4,15 @@ A cell counts only for the code that computed it: lines carry a digest of Placet
 those of other code are computed anew.
 """
 
+import argparse
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import placet
-from experiments.common import expected, output_folder
+from experiments.common import Timer, expected, output_folder
 
 
 def digest_of(script: str) -> str:
@@ -47,3 +48,21 @@ class KeptCells:
             with open(self.path, "a") as file:
                 file.write("\n" + json.dumps({"name": name, "code": self.code, "value": self.known[name]}))
         return self.known[name]
+
+
+Cell = tuple[str, Callable[[], Iterable[tuple[str, float]]]]
+"""A name, and what computes the named quantities of the cell."""
+
+
+def run_cells(cells: Iterable[Cell], given: argparse.Namespace, script: str) -> dict[str, float]:
+    """The quantities of the cells whose names have all words of ``--only``, printed as they are done; kept if not quick."""
+    keep = anew if given.quick else KeptCells(script).of
+    ours: dict[str, float] = {}
+    for name, compute in cells:
+        if all(word in name for word in given.only):
+            with Timer() as spent:
+                found = keep(f"{name}; seed {given.seed}", lambda: {one: float(value) for one, value in compute()})  # noqa: B023
+            words = ", ".join(f"{quantity.removeprefix(name).strip(', ')} {x:.4g}" for quantity, x in found.items())
+            print(f"{name}: {words}  ({spent.cpu:.1f} CPU s)", flush=True)
+            ours |= found
+    return ours

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import mutants
+from experiments import common, mutants
 from experiments.breaks import BREAKS
 from experiments.breaks.mutant import Mutant, find
 from experiments.common import (
@@ -32,7 +32,7 @@ from experiments.common import (
     simulated_parts,
     skip,
 )
-from experiments.kept_cells import KeptCells
+from experiments.kept_cells import KeptCells, run_cells
 
 FOLDER = ROOT / "experiments"
 SCRIPTS = sorted(path for path in FOLDER.glob("*/*.py") if "__main__" in path.read_text())
@@ -320,3 +320,41 @@ def test_cells_outlive_a_stop_but_not_a_change_of_code(tmp_path):
     script.write_text("second")
     KeptCells(str(script)).of("a", cell)
     assert len(asked) == 3
+
+
+def test_cells_of_a_long_run_are_computed_once(tmp_path, capsys, monkeypatch):
+    """Those of another seed anew, and quick ones always."""
+    monkeypatch.setattr("experiments.kept_cells.output_folder", lambda path: tmp_path)
+    monkeypatch.setattr("experiments.kept_cells.digest_of", lambda script: "digest")
+    done = []
+
+    def cell(name, value):
+        def compute():
+            done.append(name)
+            yield f"{name}, share", value
+
+        return name, compute
+
+    cells = [cell("a, ties", 0.25), cell("b", 0.5), cell("c, ties", 1 / 3)]
+
+    def run(*words):
+        return run_cells(cells, common.parser("", cells=True).parse_args(words), "script.py")
+
+    first = run("--only", "ties")
+    assert first == {"a, ties, share": 0.25, "c, ties, share": 1 / 3}
+    assert "a, ties: share 0.25" in capsys.readouterr().out
+    assert run() == first | {"b, share": 0.5}
+    assert done == ["a, ties", "c, ties", "b"]
+    run("--only", "b", "--seed", "1")
+    run("--only", "b", "--quick")
+    run("--only", "b", "--quick")
+    assert done[3:] == ["b"] * 3
+
+
+def test_a_part_of_the_cells_expects_no_other_rows(tmp_path):
+    rows = [("a", "", "0", "1", "why"), ("b", "", "0", "1", "why")]
+    check({"a": 0.5}, write(tmp_path, rows), part=True)
+    with pytest.raises(SystemExit):
+        check({"a": 0.5}, write(tmp_path, rows))
+    with pytest.raises(SystemExit):
+        check({"a": 1.5}, write(tmp_path, rows), part=True)

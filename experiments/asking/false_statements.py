@@ -1,6 +1,6 @@
 """Looked at after every vote: in how many polls is anything false ever said?
 
-    python -m experiments.asking.false_statements [--quick] [--seed N] [--only WORD ...] [--keep FILE]      # from the project's root
+    python -m experiments.asking.false_statements [--quick] [--seed N] [--only WORD ...]      # from the project's root
 
 Polls in which the goal has no answer: equal items; equal items whose voters say "tie" every second time; two equal
 items at the border (two equal leaders for "best", two equal items at places k and k + 1 for "top", equal leaders and
@@ -13,14 +13,15 @@ out of it, that fit no top; "above" of an item that is not.  A second quantity k
 share of polls with a clear best item, a clear top and a clear order that say so, rightly.
 """
 
-import json
-import time
-from pathlib import Path
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from experiments.asking.crowds import Crowd, adversary, by_our_rule, uniform
 from experiments.common import check, expected, parser
+from experiments.kept_cells import Cell, run_cells
 from placet.aggregate.asking.goal_evidence import GoalEvidence
 from placet.aggregate.goal_verdict import Goal
 
@@ -84,55 +85,36 @@ def cells(sizes: tuple[int, ...]) -> list[tuple[str, Goal, int, str]]:
     ]
 
 
-class Kept:
-    """Cells that an earlier run of the same form and seed has written to a file, one a line."""
+def run_cell(name: str, world: str, goal: Goal, n: int, asked: str, given: Namespace) -> Iterator[tuple[str, float]]:
+    """The share of runs with a false statement."""
+    runs, votes = (QUICK_RUNS, QUICK_VOTES) if given.quick else (RUNS, VOTES)
+    tie = np.log(2.0) if world == "ties frequent" else -np.inf
+    crowd = Crowd(scores(world, goal, n), goal, runs * 5 if n == 2 else runs, votes, given.seed, tie)
+    yield name, float(np.isfinite(crowd.run(ASKING[asked], is_false, false=True)).mean())
 
-    def __init__(self, path: str | None, form: str) -> None:
-        self.path, self.form = path, form
-        lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
-        self.values = {name: value for own, name, value in map(json.loads, lines) if own == form}
 
-    def add(self, name: str, value: float) -> None:
-        if self.path:
-            with open(self.path, "a") as file:
-                file.write(json.dumps([self.form, name, value]) + "\n")
+def run_ours(name: str, goal: Goal, n: int, given: Namespace) -> Iterator[tuple[str, float]]:
+    """The share of runs in which our rule of asking says what is true, of items far apart."""
+    runs, votes = (QUICK_RUNS, QUICK_VOTES) if given.quick else (RUNS, VOTES)
+    crowd = Crowd(-2.0 * np.arange(float(n)), goal, runs, votes, given.seed)
+    yield name, float(np.isfinite(crowd.run(by_our_rule, is_said)).mean())
+
+
+def every_cell(given: Namespace) -> Iterator[Cell]:
+    sizes = QUICK_SIZES if given.quick else SIZES
+    for world, goal, n, asked in cells(sizes):
+        name = f"simulated, {world}, {n} items, {goal.text}, {asked}"
+        yield name, partial(run_cell, name, world, goal, n, asked, given)
+    n = sizes[-1] if given.quick else 10
+    for goal in goals(n):
+        name = f"simulated, gaps of 2, {n} items, {goal.text}, our rule, said"
+        yield name, partial(run_ours, name, goal, n, given)
 
 
 def main() -> None:
-    made = parser(__doc__)
-    made.add_argument(
-        "--only", nargs="+", default=[], metavar="WORD", help="cells whose name contains all of these; no check"
-    )
-    made.add_argument("--keep", metavar="FILE", help="write each cell here when it is done, and skip those it has")
-    given = made.parse_args()
-    kept = Kept(given.keep, f"{given.quick} {given.seed}")
-    runs, votes, sizes = (QUICK_RUNS, QUICK_VOTES, QUICK_SIZES) if given.quick else (RUNS, VOTES, SIZES)
-    ours: dict[str, float] = {}
-    for world, goal, n, asked in cells(sizes):
-        name = f"{world}, {n} items, {goal.text}, {asked}"
-        if not all(word in name for word in given.only):
-            continue
-        if name in kept.values:
-            ours[name] = kept.values[name]
-            continue
-        start = time.process_time()
-        tie = np.log(2.0) if world == "ties frequent" else -np.inf
-        many = runs * 5 if n == 2 else runs
-        crowd = Crowd(scores(world, goal, n), goal, many, votes, given.seed, tie)
-        ours[name] = float(np.isfinite(crowd.run(ASKING[asked], is_false, false=True)).mean())
-        print(f"{name}: {ours[name]:.4f} of {many}  ({time.process_time() - start:.1f} CPU s)", flush=True)
-        kept.add(name, ours[name])
-    n = sizes[-1] if given.quick else 10
-    for goal in goals(n) if not given.only else ():
-        crowd = Crowd(-2.0 * np.arange(float(n)), goal, runs, votes, given.seed)
-        ours[f"gaps of 2, {n} items, {goal.text}, our rule, said"] = float(
-            np.isfinite(crowd.run(by_our_rule, is_said)).mean()
-        )
-    if given.only:
-        print(ours)
-        return
-    ours = {f"simulated, {name}": value for name, value in ours.items()}
-    check(ours, expected(__file__, "quick" if given.quick else ""))
+    given = parser(__doc__, cells=True).parse_args()
+    ours = run_cells(every_cell(given), given, __file__)
+    check(ours, expected(__file__, "quick" if given.quick else ""), part=bool(given.only))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Dependence: errors where agents give several votes or ballots, each with a taste of its own.
 
-    python -m experiments.uncertainty.dependence [--quick] [--seed N]      # from the project's root
+    python -m experiments.uncertainty.dependence [--quick] [--seed N] [--only WORD ...]      # from the project's root
 
 Items are equal on average and every agent has its own scores around that, so that answers of one agent go together.
 Claimed over true: the mean standard error over the root mean square of the scores, whose true value is 0.  Intervals at
@@ -22,6 +22,7 @@ import numpy as np
 
 import placet
 from experiments.common import check, expected, parser
+from experiments.kept_cells import Cell, run_cells
 from placet import Comparisons, Rankings
 from placet.data import Parts
 
@@ -130,9 +131,7 @@ def rated(raters: int, each: int, runs: int, seed: int) -> Iterator[tuple[str, f
     yield f"{name}, sharpness covered", float(np.mean(own))
 
 
-def main() -> None:
-    arguments = parser(__doc__).parse_args()
-    quick, ours = arguments.quick, {}
+def cells_of_agents(quick: bool, seed: int) -> Iterator[Cell]:
     runs = 40 if quick else 120
     for agents, each in ((20, 30),) if quick else ((8, 60), (20, 30), (60, 20)):
         for name, method, data, options in (
@@ -143,10 +142,14 @@ def main() -> None:
             ("Borda in parts", "borda", in_parts, {"bootstrap": 50}),
         ):
             few = max(runs // 4, 10) if (options or data is in_parts) and quick else runs
-            ours |= dict(by_agent(name, method, data, agents, each, few, arguments.seed, **options))
+            compute = partial(by_agent, name, method, data, agents, each, few, seed, **options)
+            yield f"simulated, {name}, {agents} agents", compute
     for raters, each in ((100, 5),) if quick else ((20, 15), (60, 15), (20, 60), (100, 5)):
-        ours |= dict(rated(raters, each, 40 if quick else 80, arguments.seed))
-    equal = partial(designed_ballots, theta=EQUAL)
+        yield f"simulated, {raters} raters with {each} votes", partial(rated, raters, each, 40 if quick else 80, seed)
+
+
+def cells_of_designs(quick: bool, seed: int) -> Iterator[Cell]:
+    runs, equal = 40 if quick else 120, partial(designed_ballots, theta=EQUAL)
     for each in (150,) if quick else (60, 150, 600):
         for name, method, data, options in (
             ("Bradley-Terry", "bradley-terry", designed_votes, {"truth": UNEQUAL}),
@@ -155,13 +158,26 @@ def main() -> None:
             *(() if quick else (("PMOP", "pmop", equal, {}),)),
         ):
             few, what = 20 if quick and data is equal else runs, f"{name} with design weights"
-            ours |= dict(by_agent(what, method, data, 0, each, few, arguments.seed, **options))
+            yield (
+                f"simulated, {what}, {each} rows",
+                partial(by_agent, what, method, data, 0, each, few, seed, **options),
+            )
+
+
+def cells_of_other_ballots(quick: bool, seed: int) -> Iterator[Cell]:
+    runs = 40 if quick else 120
     for kind in ("in order",) if quick else ("in order", "tied at random", "of some items", "with a first choice"):
         for each in (30,) if quick else (10, 30, 100):
             for method in ("pmop",) if quick else ("pmop", "pmop-fd"):
-                what = f"{method.upper()} on ballots {kind}"
-                ours |= dict(by_agent(what, method, partial(other_ballots, kind), 0, each, runs, arguments.seed))
-    check(ours, expected(__file__, "quick" if quick else ""))
+                what, data = f"{method.upper()} on ballots {kind}", partial(other_ballots, kind)
+                yield f"simulated, {what}, {each} rows", partial(by_agent, what, method, data, 0, each, runs, seed)
+
+
+def main() -> None:
+    given = parser(__doc__, cells=True).parse_args()
+    kinds = (cells_of_agents, cells_of_designs, cells_of_other_ballots)
+    ours = run_cells((cell for kind in kinds for cell in kind(given.quick, given.seed)), given, __file__)
+    check(ours, expected(__file__, "quick" if given.quick else ""), part=bool(given.only))
 
 
 if __name__ == "__main__":

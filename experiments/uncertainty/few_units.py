@@ -1,6 +1,6 @@
 """Few units: how often are equal items separated by few tasks, ballots or votes, and how often are unequal ones?
 
-    python -m experiments.uncertainty.few_units [--quick] [--seed N]      # from the project's root
+    python -m experiments.uncertainty.few_units [--quick] [--seed N] [--only WORD ...]      # from the project's root
 
 Score tables of equal models (normal, skewed, with missing cells), ballots in random order with a bootstrap, and single
 votes or ballots.  At level 0.95 equal items may be separated in at most 0.05 of runs, within three Monte Carlo standard
@@ -8,11 +8,13 @@ errors; tables whose items do differ show that this is not had by separating not
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 import placet
 from experiments.common import check, expected, parser
+from experiments.kept_cells import Cell, run_cells
 from placet import Rankings, Scores
 
 TABLES = ((40, 10), (40, 20), (10, 5), (3, 6), (40, 100), (12, 3))
@@ -35,15 +37,13 @@ def table(items: int, tasks: int, kind: str, seed: int, gap: float = 0.0) -> Sco
     return Scores.from_table(value)
 
 
-def tables(sizes: tuple[tuple[int, int], ...], runs: int, seed: int) -> Iterator[tuple[str, float]]:
-    """Shares of runs in which equal models are separated."""
-    for items, tasks in sizes:
-        for method, kind in (("mean", "normal"), ("mean", "skewed"), ("mean", "missing"), ("mean-win-rate", "normal")):
-            found = [
-                placet.consensus(table(items, tasks, kind, seed + r), method, bootstrap=2).separated().any()
-                for r in range(runs)
-            ]
-            yield f"simulated, {method}, {kind}, {items} equal models x {tasks} tasks, separated", float(np.mean(found))
+def tables(method: str, kind: str, items: int, tasks: int, runs: int, seed: int) -> Iterator[tuple[str, float]]:
+    """The share of runs in which equal models are separated."""
+    found = [
+        placet.consensus(table(items, tasks, kind, seed + r), method, bootstrap=2).separated().any()
+        for r in range(runs)
+    ]
+    yield f"simulated, {method}, {kind}, {items} equal models x {tasks} tasks, separated", float(np.mean(found))
 
 
 def power(runs: int, seed: int) -> Iterator[tuple[str, float]]:
@@ -55,17 +55,15 @@ def power(runs: int, seed: int) -> Iterator[tuple[str, float]]:
     yield "simulated, mean, 6 unequal models x 10 tasks, share of pairs separated", float(np.mean(found))
 
 
-def ballots(rules: tuple[str, ...], sizes: tuple[int, ...], runs: int, seed: int) -> Iterator[tuple[str, float]]:
-    """Shares of runs in which a rule with a bootstrap separates items on ballots in random order."""
-    for rule in rules:
-        for size in sizes:
-            wrong = 0
-            for r in range(runs):
-                rng = np.random.default_rng(seed + r)
-                orders = [[int(k) for k in rng.permutation(8)] for _ in range(size)]
-                data = Rankings.from_orders(orders, items=range(8))
-                wrong += bool(placet.consensus(data, rule, bootstrap=20, random_state=r).separated().any())
-            yield f"simulated, {rule}, {size} ballots of 8 equal items, separated", wrong / runs
+def ballots(rule: str, size: int, runs: int, seed: int) -> Iterator[tuple[str, float]]:
+    """The share of runs in which a rule with a bootstrap separates items on ballots in random order."""
+    wrong = 0
+    for r in range(runs):
+        rng = np.random.default_rng(seed + r)
+        orders = [[int(k) for k in rng.permutation(8)] for _ in range(size)]
+        data = Rankings.from_orders(orders, items=range(8))
+        wrong += bool(placet.consensus(data, rule, bootstrap=20, random_state=r).separated().any())
+    yield f"simulated, {rule}, {size} ballots of 8 equal items, separated", wrong / runs
 
 
 def single() -> Iterator[tuple[str, float]]:
@@ -80,15 +78,22 @@ def single() -> Iterator[tuple[str, float]]:
     )
 
 
+def cells(quick: bool, seed: int) -> Iterator[Cell]:
+    yield "simulated, one ballot and one vote", single
+    yield "simulated, mean, 6 unequal models", partial(power, 10 if quick else 100, seed)
+    for items, tasks in QUICK_TABLES if quick else TABLES:
+        for method, kind in (("mean", "normal"), ("mean", "skewed"), ("mean", "missing"), ("mean-win-rate", "normal")):
+            name = f"simulated, {method}, {kind}, {items} equal models x {tasks} tasks"
+            yield name, partial(tables, method, kind, items, tasks, 40 if quick else 100, seed)
+    for rule in QUICK_RULES if quick else RULES:
+        for size in QUICK_BALLOTS if quick else BALLOTS:
+            yield f"simulated, {rule}, {size} ballots", partial(ballots, rule, size, 20 if quick else 60, seed)
+
+
 def main() -> None:
-    arguments = parser(__doc__).parse_args()
-    seed, quick = arguments.seed, arguments.quick
-    ours = dict(single()) | dict(power(10 if quick else 100, seed))
-    ours |= dict(tables(QUICK_TABLES if quick else TABLES, 40 if quick else 100, seed))
-    ours |= dict(
-        ballots(QUICK_RULES if quick else RULES, QUICK_BALLOTS if quick else BALLOTS, 20 if quick else 60, seed)
-    )
-    check(ours, expected(__file__, "quick" if quick else ""))
+    given = parser(__doc__, cells=True).parse_args()
+    ours = run_cells(cells(given.quick, given.seed), given, __file__)
+    check(ours, expected(__file__, "quick" if given.quick else ""), part=bool(given.only))
 
 
 if __name__ == "__main__":
