@@ -109,18 +109,15 @@ class Cache:
     """Cache of loaded pieces, up to a memory limit.
 
     A piece is never evicted for another of the same ``owner``, since repeated passes in the same order would then never
-    hit the cache: pieces that do not fit are loaded again in each pass.  Those of other owners are evicted.
+    hit the cache: pieces that do not fit are loaded again in each pass.  Those of other owners are evicted.  ``bytes``:
+    those in the cache.
     """
 
     def __init__(self) -> None:
         self.limit: int | None = None  # None: taken from PLACET_MEMORY
+        self.bytes = 0
         self._pieces: dict[str, tuple[Any, int, str]] = {}
         self._lock = threading.RLock()
-
-    @property
-    def bytes(self) -> int:
-        """Bytes in the cache."""
-        return sum(size for _, size, _ in self._pieces.values())
 
     def fetch(self, piece: Piece) -> tuple[Any, int]:
         """The loaded piece, and the bytes read by this call (0 if it was cached)."""
@@ -134,20 +131,27 @@ class Cache:
     def _keep(self, key: str, value: Any, owner: str) -> None:
         size, limit = array_bytes(value), memory_limit() if self.limit is None else self.limit
         with self._lock:
-            for other, (_, _, whose) in list(self._pieces.items()):
-                if self.bytes + size <= limit:
-                    break
-                if whose != owner:
-                    del self._pieces[other]
+            if self.bytes + size > limit:
+                for other, (_, _, whose) in list(self._pieces.items()):
+                    if whose != owner:
+                        self._remove(other)
+                    if self.bytes + size <= limit:
+                        break
             if self.bytes + size <= limit:
+                self._remove(key)  # another thread may have been first
                 self._pieces[key] = value, size, owner
+                self.bytes += size
+
+    def _remove(self, key: str) -> None:
+        _, size, _ = self._pieces.pop(key, (None, 0, ""))
+        self.bytes -= size
 
     def drop(self, owner: str | None = None) -> None:
         """Drop the cached pieces of an owner, or all of them."""
         with self._lock:
             for key, (_, _, whose) in list(self._pieces.items()):
                 if owner is None or whose == owner:
-                    del self._pieces[key]
+                    self._remove(key)
 
 
 CACHE = Cache()
