@@ -320,6 +320,36 @@ def test_errors_are_by_agent_in_whatever_parts_the_ballots_are(method, n_agents,
     assert np.abs(apart.stderr - parts.stderr).max() > 1e-3
 
 
+@pytest.mark.parametrize("method", ["pmop", "pmop-fd"])
+def test_ballots_in_parts_flip_the_signs_of_every_ballot(method, rng):
+    data = ballots(25, rng)
+    data = replace(data, weight=np.where(np.arange(25) % 7 == 3, 0.0, data.weight))
+    whole, parts = (placet.consensus(d, method) for d in (data, cut(data, [10, 2, 13])))
+    same(parts, whole)
+    order = [parts.items.index(name) for name in whole.items]
+    assert parts.units.count.tolist() == whole.units.count.tolist() == data.weight[data.weight > 0].tolist()
+    np.testing.assert_allclose(parts.units.part[:, order], whole.units.part, atol=1e-8)
+    assert parts.separated()[np.ix_(order, order)].tolist() == whole.separated().tolist()
+    for mine, own in zip(parts.interval(), whole.interval()):
+        np.testing.assert_allclose(mine[order], own, atol=1e-7)
+    halves = replace(data, weight=data.weight + 0.5)  # no counts in any part
+    assert placet.consensus(cut(halves, [10, 15]), method).units is placet.consensus(halves, method).units is None
+    mixed = replace(data, weight=data.weight + 0.5 * (np.arange(25) > 20))
+    assert placet.consensus(cut(mixed, [10, 15]), method).units is None
+
+
+@pytest.mark.parametrize("method", ["plackett-luce", "pmop"])
+def test_a_perfect_record_in_parts_is_as_sure_as_in_memory(method):
+    data = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["a", ("b", "c")]], weight=[7.0, 6.0, 2.0])
+    whole, parts = (placet.consensus(d, method, stderr="observed") for d in (data, cut(data, [1, 2])))
+    order = [parts.items.index(name) for name in whole.items]
+    for mine, own in zip(parts.interval(), whole.interval()):
+        np.testing.assert_allclose(mine[order], own, rtol=1e-6)
+    assert parts.prob_above("a", "b") == pytest.approx(whole.prob_above("a", "b"), rel=1e-9)
+    normal = whole.scores - 1.96 * whole.stderr
+    assert abs(whole.interval()[0][0] - normal[0]) > 1e-3  # not what the curvature alone says
+
+
 def test_gradients_by_agent_that_do_not_fit_are_said(rng, monkeypatch):
     data = with_agents(ballots(60, rng), 5)
     monkeypatch.setenv("PLACET_MEMORY", "2000")
@@ -571,6 +601,7 @@ def test_parts_are_kept_while_they_fit_and_read_again_otherwise(tmp_path, rng, m
     monkeypatch.setenv("PLACET_MEMORY", str(limit))
     before = parts.log.bytes_read
     tight = placet.consensus(parts, "plackett-luce")
+    assert CACHE.bytes == sum(size for _, size, _ in CACHE._pieces.values())
     assert 0 < CACHE.bytes <= limit
     assert parts.log.bytes_read - before > 4 * once
     assert tight.scores.tobytes() == roomy.scores.tobytes()

@@ -13,7 +13,7 @@ from placet.data.arrays import Floats, Ints
 from placet.losses import LOSSES
 
 MOST_ROWS, MOST_WORK = 20_000, 1_000_000
-"""Largest cost (`BallotHeights.cost`) of the ballots whose roots are computed, and of that times pairs for a table."""
+"""Largest cost (`_cost`) of the ballots whose roots are computed, and of that times pairs for a table."""
 
 BY_PRODUCTS = 5
 """How many rows with a closed Hessian take as long as one row and item without."""
@@ -35,14 +35,9 @@ class BallotHeights:
         return self.b.n_items
 
     @property
-    def cost(self) -> int:
-        """Rows of ballots, times the number of items and `BY_PRODUCTS` if the Hessian is computed by products."""
-        return len(self.ballots.item) * (1 if self.b.closed else BY_PRODUCTS * self.b.n)
-
-    @property
     def most_pairs(self) -> int:
         """As many as take a few seconds; by products, a pair takes as long as twenty."""
-        return min(MOST_FAR_PAIRS, MOST_WORK // max(self.cost * (1 if self.b.closed else 20), 1))
+        return min(MOST_FAR_PAIRS, MOST_WORK // max(_cost(self.b) * (1 if self.b.closed else 20), 1))
 
     def value(self, x: Floats) -> float:
         return self.b.value(x)[0]
@@ -71,12 +66,19 @@ class BallotHeights:
         return (seen > 0) & ((won == seen) | (lost == seen))
 
 
-def ballot_roots(b: Ballots, ballots: object, x: Floats, covariance: Floats | None = None) -> SignedRoots | None:
-    """The signed roots of the posterior of ballots at its minimum x; None for data in parts, or too many rows.
+def ballot_roots(b: Ballots, x: Floats, covariance: Floats | None = None) -> SignedRoots | None:
+    """The signed roots of the posterior of ballots at its minimum x; None for too many rows, and for design weights.
 
-    ``covariance``: that of the scores, if it is not that of the curvature.
+    Data in parts are loaded, as they are few.  ``covariance``: that of the scores, if it is not that of the curvature.
     """
-    if not isinstance(ballots, Rankings) or ballots.weights != "counts" or len(x) > DIRECT:
+    if _cost(b) > MOST_ROWS or len(x) > DIRECT:
         return None
-    heights = BallotHeights(b, ballots)
-    return SignedRoots(heights, x, np.arange(b.n_items), covariance) if heights.cost <= MOST_ROWS else None
+    held, ballots = b.loaded()
+    if ballots.weights != "counts":
+        return None
+    return SignedRoots(BallotHeights(held, ballots), x, np.arange(b.n_items), covariance)
+
+
+def _cost(b: Ballots) -> int:
+    """Rows of ballots, times the number of items and `BY_PRODUCTS` if the Hessian is computed by products."""
+    return b.n_rows * (1 if b.closed else BY_PRODUCTS * b.n)

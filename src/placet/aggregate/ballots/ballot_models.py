@@ -143,7 +143,7 @@ class _BallotModel(Estimator):
             said = [] if used is None else [NOT_BY_AGENT]
         kind = "sandwich" if self.stderr == "auto" and self.fixes_ties else self.stderr
         if kind == "sandwich" and self.fixes_ties and len(optima.fits) == 1:
-            fields, notes = errors_by_ballot(b, ballots, x, rng)
+            fields, notes = errors_by_ballot(b, x, rng)
         else:
             covariance, stderr, notes = uncertainty_of_optima(b, optima, x, kind, self.random_state)
             fields = {"covariance": covariance, "stderr": stderr}
@@ -154,7 +154,7 @@ class _BallotModel(Estimator):
             and len(optima.fits) == 1
         ):
             wider = fields["covariance"] if kind == "sandwich" else None
-            fields["roots"] = ballot_roots(b, ballots, optima.fits[0].x, wider)
+            fields["roots"] = ballot_roots(b, optima.fits[0].x, wider)
         return fields, [*said, *notes]
 
     def result(self, data: Rankings | Comparisons | Parts, notes: list[str], **fields: Any) -> Consensus:

@@ -30,7 +30,7 @@ from placet.aggregate.result.uncertainty import MOST_SIMULATED, SAMPLED
 from placet.data import Parts, Rankings
 from placet.data.arrays import Floats, Ints, Names
 from placet.data.graph import free_sets_over
-from placet.data.parts import as_parts
+from placet.data.parts import OnePart, as_parts
 from placet.losses import LOSSES
 
 Map = Callable[[Floats], Floats]
@@ -210,6 +210,15 @@ class Ballots:
             return drawn + np.sqrt(self.precision) * trend_root(self.trend, rng.standard_normal(self.n))
 
         return draw
+
+    def loaded(self) -> "tuple[Ballots, Rankings]":
+        """The same objective over data in memory, and these."""
+        if isinstance(self.data, OnePart):
+            return self, self.data.data
+        own, whole = copy(self), self.data.load()
+        own.data, own.weight_of = OnePart(whole), partial(given_weight, self.weight_of(whole))
+        own.parts = own.data.map(_bound_part, self.part, own.weight_of, self.loss, self.scale, self.closed)
+        return own, whole
 
     def effects(self, x: Floats, covariance: Floats | None) -> Controls | None:
         """Effects of controls, from the unknowns after the scores; None without controls."""

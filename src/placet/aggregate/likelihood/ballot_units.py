@@ -66,9 +66,7 @@ def errors_by_agent(
     return fields, notes
 
 
-def errors_by_ballot(
-    b: Ballots, ballots: Rankings | Parts, x: Floats, rng: np.random.Generator
-) -> tuple[dict[str, Any], list[str]]:
+def errors_by_ballot(b: Ballots, x: Floats, rng: np.random.Generator) -> tuple[dict[str, Any], list[str]]:
     """As `errors_by_agent` where every ballot is a unit, one of weight 3 being three.  O(n^3).
 
     Flips are a condition beside the errors: what few ballots add depends on where the scores of the others lie.
@@ -80,15 +78,15 @@ def errors_by_ballot(
         meat = b.with_trend(meat)
     covariance, stderr, notes = uncertainty_of(b, x, "observed" if meat is None else "sandwich", rng, meat)
     fields: dict[str, Any] = {"covariance": covariance, "stderr": stderr}
-    few = 1 < n_units <= MOST_UNITS and b.n_items <= MOST_ITEMS and covariance is not None
-    if few and isinstance(ballots, Rankings) and are_counts(count := b.weight_of(ballots)):
-        single, unit, n = b.part(ballots, np.ones(len(ballots)), b.loss), ballots.ballot, len(ballots)
-        gradient = single.by_unit(single.row_gradient(x), unit, n)
-        pull = single.by_unit(single.bound.hvp(single.to_rows(x), single.to_rows(x)), unit, n)
+    if not 1 < n_units <= MOST_UNITS or b.n_items > MOST_ITEMS or covariance is None:
+        return fields, notes
+    parts = b.data.sum(_by_ballot, b.part, b.weight_of, b.loss, x, name="gradients by ballot")
+    count = np.concatenate([one for one, _ in parts])
+    if are_counts(count):
         H = with_curvature_in_groups(dense_hessian(b, x), b.group)
         share = np.eye(b.n) if b.group is None else averages_in_groups(b.group)
-        added = (pull - gradient).toarray()[count > 0] @ share @ inverse_of(b.scale * H) @ share
-        fields["units"] = Units("ballot", added, count[count > 0], decides=False)
+        added = np.concatenate([own for _, own in parts]) @ share @ inverse_of(b.scale * H) @ share
+        fields["units"] = Units("ballot", added, count, decides=False)
         notes = [*notes, *fields["units"].notes()]
     return fields, notes
 
@@ -119,3 +117,18 @@ def _by_agent(
         return (gradient,)
     scores = np.append(x[: part.n], np.zeros(len(x) - part.n))
     return gradient, part.by_unit(part.bound.hvp(part.to_rows(x), part.to_rows(scores)), unit, n_units)
+
+
+def _by_ballot(
+    data: Rankings, kind: type[BallotPart], weight_of: WeightOf, loss: str, x: Floats
+) -> list[tuple[Floats, Floats]]:
+    """Weights (ballots,) that are not 0 and, if whole, (ballots, unknowns): Hessians times the scores less gradients.
+
+    A list, as lists of parts are joined when they are added.
+    """
+    weight = weight_of(data)
+    if not are_counts(weight):
+        return [(weight, np.zeros((0, len(x))))]
+    single, n = kind(data, np.ones(len(data)), loss), len(data)
+    rows = single.bound.hvp(single.to_rows(x), single.to_rows(x)) - single.row_gradient(x)
+    return [(weight[weight > 0], single.by_unit(rows, data.ballot, n).toarray()[weight > 0])]
