@@ -18,6 +18,7 @@ TABLE = "placet.rank.linear.coefficients:CoefficientTable"
 FORECAST = "placet.aggregate.result.learned.forecast:Forecast.updated"
 EMISSION, SIGNALS = "uncertainty.emission", "placet.tracking.observation_model"
 RELEVANCE = "uncertainty.judged_relevance"
+DRIFTING, WALK = "uncertainty.drifting", "placet.aggregate.pairs.drift:"
 JUDGED_MEAN = "experiments.uncertainty.judged_relevance:judged_mean"
 
 
@@ -28,6 +29,19 @@ def any_rank(found: tuple[np.ndarray, np.ndarray], *_: Any) -> tuple[np.ndarray,
 
 def low_level(consensus: Any, level: float = 0.95, *rest: Any) -> tuple[Any, ...]:
     return consensus, 0.5, *rest
+
+
+def standing(found: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
+    """Widths of scores that do not move."""
+    return found[0]._replace(drift=1e-3, spread=0.0), found[1]
+
+
+def racing(found: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
+    return found[0]._replace(drift=10 * found[0].drift), found[1]
+
+
+def half_covariance(found: Any, *_: Any) -> Any:
+    return found._replace(covariance=found.covariance / 2)
 
 
 def frame(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[property], property]:
@@ -230,6 +244,9 @@ BREAKS = [
         "experiments.uncertainty.defaults:read_preferences",
         always(kind="ballots"),
     ),
+    Mutant(DRIFTING, "no drift", WALK + "learn_drift", after(standing)),
+    Mutant(DRIFTING, "errors too small by the root of two", WALK + "WalkFit._posterior", after(half_covariance)),
+    Mutant(DRIFTING, "drift ten times too fast", WALK + "learn_drift", after(racing)),
     Mutant(RELEVANCE, "the judge's mean for people's", JUDGED_MEAN, after(judge_for_people)),
     Mutant(RELEVANCE, "people alone", JUDGED_MEAN, after(people_alone)),
     Mutant(RELEVANCE, "half of the error", JUDGED_MEAN, after(half_as_wide)),

@@ -9,7 +9,7 @@ import pytest
 
 import placet
 from placet.aggregate import consensus
-from placet.aggregate.pairs import drift
+from placet.aggregate.pairs import drift, drift_widths
 from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.data import Comparisons, DataError
 from placet.data.times import TimeSteps, time_column
@@ -118,7 +118,7 @@ def test_the_learned_drift_does_not_depend_on_where_learning_starts(monkeypatch)
     _, c = walks(3, n=100, steps=40, each=50, sigma=0.15, tie=-np.inf)
     found = []
     for first in (0.05, 0.2, 0.8):
-        monkeypatch.setattr(drift, "FIRST_DRIFT", first)
+        monkeypatch.setattr(drift_widths, "FIRST_DRIFT", first)
         found.append(consensus(c, "bradley-terry", drift="learn", step=1.0).drift)
     assert max(found) < 1.1 * min(found)
     assert 0.08 < found[0] < 0.25
@@ -164,10 +164,39 @@ def test_learned_widths_are_those_of_the_evidence():
         prior = -0.5 * (np.log(walk.gaps).sum() + 2 * len(walk.gaps) * math.log(sigma))
         return -data - 0.5 * logdet + prior
 
+    def by_walk(sigma):
+        walk.set_widths(width, sigma)
+        fit, H = walk.fit(start, 100, 1e-10)
+        return walk.evidence(fit.x, H)
+
     grid = learned * np.exp(np.linspace(-0.5, 0.5, 11))
+    assert by_walk(grid[0]) - by_walk(grid[7]) == pytest.approx(evidence(grid[0]) - evidence(grid[7]), abs=1e-6)
     best = grid[np.argmax([evidence(sigma) for sigma in grid])]
     assert abs(math.log(best / learned)) <= 0.11
     assert 0.25 < learned < 0.6  # it was 0.4
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_scores_and_errors_are_those_of_the_posterior(given):
+    """Two items over ten steps, by importance sampling from the prior with a flat density of the drift."""
+    won, lost = np.array([[4, 4, 3, 4, 4, 2, 1, 1, 0, 1], [0, 0, 1, 0, 0, 2, 3, 3, 4, 3]], float)
+    none = np.zeros(10)
+    c = Comparisons(none.astype(int), none.astype(int) + 1, won, lost, none, time=np.arange(10.0))
+    found = consensus(c, "bradley-terry", drift=0.5 if given else "learn", step=1.0, prior=1.0)
+    rng, n = np.random.default_rng(0), 800_000
+    sigma = np.full(n, 0.5) if given else 2.0 * rng.random(n)
+    steps = math.sqrt(2) * rng.normal(size=(10, n))  # of the difference of the two
+    steps[1:] *= sigma
+    d = np.cumsum(steps, axis=0)
+    log = -won @ np.logaddexp(0, -d) - lost @ np.logaddexp(0, d)
+    weight = np.exp(log - log.max())
+    assert weight.sum() ** 2 / (weight**2).sum() > 800
+    mean = float(weight @ d[-1] / weight.sum())
+    error = math.sqrt(float(weight @ (d[-1] - mean) ** 2 / weight.sum()))
+    assert found.scores[0] - found.scores[1] == pytest.approx(mean, abs=0.1 * error)
+    assert 2 * found.stderr[0] == pytest.approx(error, rel=0.1)
+    if given:
+        assert abs(2 * found.fit.x[-2] - mean) > 0.1 * error  # the mode
 
 
 def test_walks_are_recovered_and_covered():
@@ -193,9 +222,10 @@ def test_walks_are_recovered_and_covered():
 
 def test_a_tiny_drift_is_the_model_without_time():
     _, c = walks(5, sigma=0.0)
+    c = c.reweighted(100.0)  # the posterior is not skewed: its mean, which drifting scores have, is its mode
     plain = consensus(c.pooled(), "bradley-terry", ties="davidson", prior=1.0)
     found = consensus(c, "bradley-terry", ties="davidson", prior=1.0, drift=1e-4, step=1.0)
-    np.testing.assert_allclose(found.scores, plain.scores, atol=1e-4)
+    np.testing.assert_allclose(found.scores, plain.scores, atol=3e-4)
     np.testing.assert_allclose(found.stderr, plain.stderr, rtol=1e-3)
     assert found.tie == pytest.approx(plain.tie, abs=1e-5)
     np.testing.assert_allclose(found.covariance, plain.covariance, atol=1e-4)

@@ -7,6 +7,7 @@ import pytest
 
 import placet
 from placet.aggregate import consensus
+from placet.aggregate.likelihood.information import with_mean_zero
 from placet.aggregate.pairs import drift, drift_with_raters
 from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.data import Comparisons
@@ -94,8 +95,6 @@ def test_a_tiny_drift_is_the_model_of_raters_without_time():
 
 def test_raters_who_are_alike_leave_the_walk_as_it_is():
     _, _, c = judged(2)
-    walk, _ = drift.checked_votes(c, 0.4, 1.0, "observed")
-    alone = consensus(walk, "bradley-terry", drift=0.4, prior=1.0, **ASK)
     steps = TimeSteps(1.0, c.time)
     first = drift.fit_walk(
         Comparisons(c.i, c.j, c.wins_i, c.wins_j, c.ties, items=c.items, time=c.time),
@@ -110,9 +109,14 @@ def test_raters_who_are_alike_leave_the_walk_as_it_is():
     fit, arrow = v.fit(np.zeros(len(v.precision)), 100, 1e-10)
     found = drift_with_raters.RatedWalkFit(v, steps, fit, arrow, 1.0, widths)
     history, covariance = found.results(plain, uncertain=True)
-    np.testing.assert_allclose(history.score, alone.timeline.score, atol=1e-3)
-    np.testing.assert_allclose(history.variance, alone.timeline.variance, rtol=1e-2)
-    np.testing.assert_allclose(covariance, alone.covariance, rtol=1e-2, atol=1e-4)
+    walk, n = first.walk, c.n_items  # the mode, as with raters; without them, scores are posterior means
+    alone = drift.history_of(
+        walk, plain, steps, first.fit.x, walk.from_mean(walk.spread(first.fit.x, first.H), first.H, n)
+    )
+    end = float(walk.chains.step[-1])
+    np.testing.assert_allclose(history.score, alone.score - alone.at_step(end)[0].mean(), atol=1e-3)
+    np.testing.assert_allclose(history.variance, alone.variance, rtol=1e-2)
+    np.testing.assert_allclose(covariance, with_mean_zero(walk.covariance(first.H, n), n), rtol=1e-2, atol=1e-4)
 
 
 def test_walks_coins_and_drift_are_recovered():

@@ -17,8 +17,9 @@ import numpy as np
 from placet import optim
 from placet.aggregate.likelihood.existence import agent_factor
 from placet.aggregate.likelihood.information import LEAST_PRECISION, with_mean_zero
-from placet.aggregate.likelihood.prior import LEARN, NARROWEST, WIDEST_PRIOR
+from placet.aggregate.likelihood.prior import LEARN
 from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.pairs.drift_widths import COARSE, WalkWidths, learn_drift
 from placet.aggregate.pairs.forecast_fit import forecast_of
 from placet.aggregate.pairs.time_blocks import Bordered, Fronts, chains_of, cost_of, steps_of
 from placet.aggregate.pairs.time_chains import Chained
@@ -35,22 +36,11 @@ from placet.losses.pairwise import TIES
 if TYPE_CHECKING:
     from placet.aggregate.pairs.bradley_terry import BradleyTerry
 
-FIRST_DRIFT = 0.2
-SLOWEST, FASTEST = 1e-3, 10.0
-"""Bounds of a learned drift per step."""
-
-MOST_ROUNDS, ROUND_ACCURACY = 40, 0.02
-USUAL_ROUNDS = 5
-"""Expected number of rounds, including the final fit, for reporting progress."""
-
-STEEPEST, FARTHEST = -1.0, 1.2
-"""Steepest slope of log(root mean square / width) against log width, and longest step in log width."""
-
-COARSE = 4e-2
-"""Tolerance of the fits while learning the drift: they stop when a step moves no score by more than 0.2."""
-
 MOST_JOINT = 1000
 """Maximum items for computing the covariance of all final scores."""
+
+MOST_STEPS = 20
+"""Newton steps of a fit with other widths, from the fit with the best ones."""
 
 MOST_WORK = 2e10
 """Maximum multiplications (about a second) for factoring the Hessian."""
@@ -71,6 +61,18 @@ class WalkVariances(NamedTuple):
     link: Floats
     moves: Floats
     shift: Floats
+
+
+class WalkPosterior(NamedTuple):
+    """Means (u,) of the unknowns, their variances less the mean score at the end, and the covariance (items, items) of
+    the scores at the end, unless there are many items; the drift by which variances grow, and the log evidence of it.
+    """
+
+    mean: Floats
+    spread: WalkVariances
+    covariance: Floats | None
+    drift: float
+    evidence: float
 
 
 class Walk:
@@ -167,6 +169,12 @@ class Walk:
         # the last step was too short to change the Hessian
         return replace(found, value=self.value(found.x) / total), last if last is not None else self.factored(at)
 
+    def evidence(self, x: Floats, H: Bordered) -> float:
+        """The logarithm of Laplace's evidence of the drift at the mode x, up to a constant; H is factored."""
+        bend = 2 * sum(float(np.log(np.diag(L)).sum()) for L, _ in H.fronts.factors)
+        bend += float(np.linalg.slogdet(H.schur)[1]) if len(H.schur) else 0.0
+        return -self.p.scale * self.value(x) - 0.5 * bend - len(self.linked) * math.log(self.drift)
+
     def spread(self, x: Floats, H: Bordered) -> "WalkVariances":
         """Posterior variances of unknowns and of increments, and the shift from mode to mean.
 
@@ -226,69 +234,6 @@ class Walk:
         return C
 
 
-def learn_drift(
-    walk: Walk,
-    x: Floats,
-    width: float,
-    prior: float | None,
-    drift: float | None,
-    max_iter: int,
-    progress: optim.Progress | None = None,
-) -> tuple[float, float, Floats]:
-    """Learn the prior width and the drift (unless given); also returns unknowns close to the fit.
-
-    ``width`` is the initial prior width.  As for votes without dates (`placet.aggregate.likelihood.prior`), the
-    evidence times a density proportional to w is largest where the expected sum of squares over (count - 1) is w^2;
-    this is solved by secant steps in log w.  If the data hardly determine a single unknown, the squares are close to
-    w^2 for any w, so the slope is guessed from the share that the data determine.
-    """
-    widths = [width if prior is None else prior, FIRST_DRIFT if drift is None else drift]
-    free = [k for k, given in enumerate((prior, drift)) if given is None]
-    if not len(walk.linked):
-        free = [k for k in free if k == 0]
-    bounds = ((NARROWEST, WIDEST_PRIOR), (SLOWEST, FASTEST))
-    before: dict[int, tuple[float, float]] = {}
-    for k in range(MOST_ROUNDS if free else 0):
-        if progress is not None:
-            progress(k, max(k + 2, USUAL_ROUNDS))
-        walk.set_widths(widths[0], widths[1])
-        fit, H = walk.fit(x, max_iter, COARSE)
-        x = fit.x
-        better, shares = _mean_squares(walk, x, walk.spread(x, H))
-        moved = 0.0
-        for which in free:
-            u, excess = math.log(widths[which]), math.log(better[which] / widths[which])
-            slope, flattest = -0.5 * shares[which] ** 1.2, -0.2 * shares[which] ** 1.5
-            if which in before and u != before[which][0]:
-                slope = min(max((excess - before[which][1]) / (u - before[which][0]), STEEPEST), flattest)
-            before[which] = u, excess
-            longest = min(max(-excess / slope, -FARTHEST), FARTHEST)
-            new = min(max(math.exp(u + longest), bounds[which][0]), bounds[which][1])
-            moved, widths[which] = max(moved, abs(math.log(new / widths[which]))), new
-        if moved < ROUND_ACCURACY:
-            break
-    return widths[0], widths[1], x
-
-
-def _mean_squares(walk: Walk, x: Floats, spread: WalkVariances) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Root mean expected squares (over count - 1) of first scores and of increments, and the share of such an unknown
-    that the data determine.
-    """
-    theta, first = x[: walk.n] + spread.shift, walk.chains.first
-    width, share = _root(theta[first] ** 2, spread.own[first], walk.prior)
-    if not len(walk.linked):
-        return (width, walk.drift), (share, 1.0)
-    delta = theta[walk.following] - theta[walk.linked]
-    drift, of_steps = _root(delta**2 / walk.gaps, spread.moves / walk.gaps, walk.drift)
-    return (width, drift), (share, of_steps)
-
-
-def _root(square: Floats, variance: Floats, width: float) -> tuple[float, float]:
-    n = max(len(square) - 1, 1)
-    share = 1 - float(variance.sum()) / (n * width**2)
-    return math.sqrt(float((square + variance).sum()) / n), min(max(share, 1e-3), 1.0)
-
-
 def history_of(walk: Walk, c: Comparisons, steps: TimeSteps, x: Floats, spread: WalkVariances) -> History:
     """The fit as a `History` of scores."""
     order = np.lexsort((walk.chains.step, walk.chains.item))
@@ -309,19 +254,64 @@ class WalkFit:
     fit: optim.Fit
     H: Bordered
     order: bool
+    widths: WalkWidths
 
     def results(self, c: Comparisons, *, uncertain: bool) -> tuple[History, Floats | None, Floats | None]:
         """Scores over time, with mean 0 at the last step; their covariance there, or for many items standard errors."""
-        spread = self.walk.from_mean(self.walk.spread(self.fit.x, self.H), self.H, c.n_items)
-        history = history_of(self.walk, c, self.steps, self.fit.x, spread)
+        at = self._posterior(c.n_items)
+        history = history_of(self.walk, c, self.steps, at.mean, at.spread)
+        history = replace(history, drift=at.drift)
         end = float(self.walk.chains.step[-1])
         score, stderr = history.at_step(end)
         history = replace(history, score=history.score - score.mean())
         if not uncertain:
             return history, None, None
-        if c.n_items > MOST_JOINT or not self.walk.direct:
-            return history, None, stderr
-        return history, with_mean_zero(self.walk.covariance(self.H, c.n_items), c.n_items), None
+        return history, at.covariance, None if at.covariance is not None else stderr
+
+    def _posterior(self, n_items: int) -> WalkPosterior:
+        """The posterior of the unknowns; where the Hessian is factored, averaged over the drifts that are possible."""
+        at, walk = self._posterior_at(self.fit.x, self.H, n_items), self.walk
+        drifts = self.widths.drifts() if walk.direct else []
+        if len(drifts) < 2:
+            return at
+        found = [self._posterior_with(drift, n_items) for drift in drifts]
+        walk.set_widths(self.widths.prior, self.widths.drift)
+        log = np.array([one.evidence for one in found]) + np.log(drifts)  # the drift has a flat density
+        share = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
+        last = walk.last_unknowns(n_items)
+        own, link, joint = np.zeros(walk.n), np.zeros(walk.n), 0.0
+        for weight, one in zip(share, found):
+            moved, at_end = _centered(one.mean - at.mean, last, n_items)
+            own += weight * (one.spread.own + moved**2)
+            link[walk.linked] += weight * (one.spread.link + moved * moved[walk.chains.next])[walk.linked]
+            if one.covariance is not None:
+                joint = joint + weight * (one.covariance + np.outer(at_end, at_end))
+        covariance = None if at.covariance is None else np.asarray(joint)
+        drift = math.sqrt(float(share @ np.square(drifts)))
+        return WalkPosterior(at.mean, at.spread._replace(own=own, link=link), covariance, drift, at.evidence)
+
+    def _posterior_with(self, drift: float, n_items: int) -> WalkPosterior:
+        """The posterior with another drift than that of the fit."""
+        self.walk.set_widths(self.widths.prior, drift)
+        found, H = self.walk.fit(self.fit.x, MOST_STEPS, COARSE)
+        return self._posterior_at(found.x, H, n_items)
+
+    def _posterior_at(self, x: Floats, H: Bordered, n_items: int) -> WalkPosterior:
+        """The posterior about the mode x, with the widths that are set.
+
+        With few votes in a step it is skewed: its mean is farther out than its mode.  To the next order, the squared
+        distance of the two is added to the covariance, by which curvature at the mode is too small.
+        """
+        walk, last = self.walk, self.walk.last_unknowns(n_items)
+        spread = walk.from_mean(walk.spread(x, H), H, n_items)
+        shift, at_end = _centered(spread.shift, last, n_items)
+        link = np.where(walk.chains.next >= 0, spread.link + shift * shift[walk.chains.next], 0.0)
+        spread = spread._replace(own=spread.own + shift**2, link=link)
+        covariance = None
+        if walk.direct and n_items <= MOST_JOINT:
+            covariance = with_mean_zero(walk.covariance(H, n_items), n_items) + np.outer(at_end, at_end)
+        evidence = walk.evidence(x, H) if walk.direct else math.nan
+        return WalkPosterior(x[: walk.n] + spread.shift, spread, covariance, walk.drift, evidence)
 
     def law(self) -> VoteLaw:
         """What a vote says, given scores."""
@@ -340,6 +330,12 @@ class WalkFit:
         elif len(history.items) > MOST_JOINT:
             found.append(f"more than {MOST_JOINT} items: differences leave correlations out")
         return found
+
+
+def _centered(moved: Floats, last: Ints, n_items: int) -> tuple[Floats, Floats]:
+    """Changes of the unknowns less the mean change of all items at the end, and (items,) those at the end."""
+    level = float(moved[last[last >= 0]].sum()) / n_items
+    return moved - level, np.where(last >= 0, moved[last], 0.0) - level
 
 
 def walk_notes(walk: Walk, steps: TimeSteps, *, learned: bool) -> list[str]:
@@ -376,10 +372,10 @@ def fit_walk(
     walk = Walk(c, steps, family, order)
     static = c.reweighted(1.0, agents=False, ordered=order, time=False)
     width, x = walk.start(static, order, start, max_iter)
-    width, drift, x = learn_drift(walk, x, width, *given, max_iter, progress)
-    walk.set_widths(width, drift)
+    widths, x = learn_drift(walk, x, width, *given, max_iter, progress)
+    walk.set_widths(widths.prior, widths.drift)
     fit, H = walk.fit(x, max_iter, tol)
-    return WalkFit(walk, steps, fit, H, order)
+    return WalkFit(walk, steps, fit, H, order, widths)
 
 
 def expected_seconds(c: Comparisons, step: str | float, *, raters: bool = False) -> float:
