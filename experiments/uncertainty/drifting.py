@@ -1,6 +1,6 @@
 """Scores that drift: do intervals cover at the end and over time, for slow, usual and fast drift that is learned?
 
-    python -m experiments.uncertainty.drifting [--quick] [--seed N] [--only WORD ...] [--keep FILE]      # from the project's root
+    python -m experiments.uncertainty.drifting [--quick] [--seed N] [--only WORD ...]      # from the project's root
 
 Items move by a random walk; every step has the same number of votes between random items.  The width of first scores and
 of a step is learned from the votes.  At level 0.95 intervals of the scores at the last step, and of the scores at all
@@ -14,7 +14,8 @@ import numpy as np
 from scipy.special import expit
 
 import placet
-from experiments.common import Cell, check, expected, parser, run_cells
+from experiments.common import check, expected, parser
+from experiments.kept_cells import Cell, run_cells
 from placet import Comparisons
 
 ITEMS = 10
@@ -64,7 +65,7 @@ def cells(quick: bool, seed: int) -> Iterator[Cell]:
 
 def main() -> None:
     given = parser(__doc__, cells=True).parse_args()
-    ours = run_cells(cells(given.quick, given.seed), given)
+    ours = run_cells(cells(given.quick, given.seed), given, __file__)
     check(ours, expected(__file__, "quick" if given.quick else ""), part=bool(given.only))
 
 

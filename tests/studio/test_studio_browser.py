@@ -157,7 +157,9 @@ def check_axe(page):
         assert not REQUIRED, f"{AXE} is not there; make {AXE.relative_to(ROOT)}"
         return
     page.evaluate(AXE.read_text() + ";window.axeLoaded = true")
-    found = page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations']})")
+    found = page.evaluate(
+        "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations']})"
+    )
     faults = [
         (one["id"], [node["target"] for node in one["nodes"]][:3], one["nodes"][0]["failureSummary"])
         for one in found["violations"]
