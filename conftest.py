@@ -23,7 +23,7 @@ def pytest_report_header() -> str | None:
 
 
 def pytest_collection_finish() -> None:
-    """What collection made stays to the end: looking for garbage among it again and again costs a twentieth of the time."""
+    """What collection made stays to the end: looking for garbage among it costs a twentieth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -247,15 +247,17 @@ def test_a_write_that_nobody_waits_for_any_more_does_not_stop_the_others(tmp_pat
     try:
 
         async def leave():
-            free = threading.Event()
-            slow = store.write(lambda c: free.wait(60))
+            begun, free = threading.Event(), threading.Event()
+            slow = store.write(lambda c: begun.set() or free.wait(60))
+            assert begun.wait(60)  # what is queued now is of the next transaction
             left = store.execute("INSERT INTO fact VALUES ('left', '1')")
             asyncio.wrap_future(left).cancel()
             await asyncio.sleep(0)  # the loop tells the store
             assert left.cancelled()
             free.set()
-            await asyncio.wrap_future(slow)
-            return await asyncio.wrap_future(store.execute("INSERT INTO fact VALUES ('kept', '1')"))
+            await asyncio.wait_for(asyncio.wrap_future(slow), 60)
+            kept = store.execute("INSERT INTO fact VALUES ('kept', '1')")
+            return await asyncio.wait_for(asyncio.wrap_future(kept), 60)
 
         assert asyncio.run(leave()) == 1
         assert [row["name"] for row in store.rows("SELECT name FROM fact")] == ["kept"]
