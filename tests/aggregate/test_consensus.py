@@ -104,6 +104,15 @@ def test_rank_intervals_of_many_items_agree_with_simulation():
         assert np.corrcoef(a, b)[0, 1] > 0.999
 
 
+def test_an_interval_of_draws_holds_another_draw_as_often_as_it_says():
+    """Of 39 draws and one more, the last is the least or the greatest in 2 of 40 cases; linear quantiles lie inside."""
+    draws = np.random.default_rng(0).permutation(39.0 + np.arange(39))[:, None]
+    low, high = uncertainty.score_interval(np.zeros(1), None, draws, 0.95)
+    assert (low.item(), high.item()) == (39.0, 77.0)
+    low, high = uncertainty.score_interval(np.zeros(1), None, draws, 0.5)
+    assert (low.item(), high.item()) == (48.0, 68.0)
+
+
 def test_draws_answer_in_place_of_the_normal_approximation():
     draws = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
     c = Consensus("ab", [0.0, 1.0], method="m", draws=draws)

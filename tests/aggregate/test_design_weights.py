@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import placet
+from placet.aggregate.resample import _total, resample
 from placet.data import Comparisons, DataError, Rankings, concat
 from tests.oracle_errors import sandwich_of_votes
 
@@ -83,3 +84,19 @@ def test_rows_of_files_stay_apart(tmp_path):
     read = placet.read_ballots(path, weights="design")
     assert (read.weights, len(read.agents)) == ("design", 2)
     np.testing.assert_allclose(read.weight, [1.2, 0.4])
+
+
+def test_samples_of_design_weights_stand_for_as_many_voters():
+    """Points are sums: samples of unequal totals made errors 1.4 times those of the differences."""
+    rng = np.random.default_rng(0)
+    for data in (ballots().with_design_weights(), votes()):
+        totals = [_total(resample(data, rng)) for _ in range(20)]
+        np.testing.assert_allclose(totals, _total(data))
+    drawn = [resample(ballots(), rng).weight for _ in range(5)]
+    assert all((one == np.floor(one)).all() for one in drawn)  # counts stay counts
+    weight = rng.choice([1.0, 2.0, 8.0], 300)
+    orders = [rng.permutation(4).tolist() for _ in weight]
+    data = Rankings.from_orders(orders, weight=weight, items=range(4)).with_design_weights()
+    found = placet.consensus(data, "borda", bootstrap=400)
+    own = found.draws - found.draws.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.draws.std(axis=0), own.std(axis=0), rtol=1e-6)

@@ -22,11 +22,15 @@ MOST_COUNTS = 2**53
 def resample(data: Rankings | Comparisons, rng: np.random.Generator) -> Rankings | Comparisons:
     """The data with resampled counts: one multinomial draw over agents that give several counts, or else over ballots
     (of each instance), or over wins, losses and ties of pairs.
+
+    Samples of units with design weights have the total weight of the data: who is drawn says
+    something about the items, and how many voters these stand for does not.
     """
     group = clusters(data)
     if group is not None:
         factor = resampled_counts((np.bincount(group) > 0).astype(np.float64), rng)[group]
-        return _reweighted(data, factor)
+        drawn = _reweighted(data, factor)
+        return drawn if data.weights == "counts" else _reweighted(drawn, _total(data) / _total(drawn))
     if isinstance(data, Rankings):
         weight = data.weight.copy()
         code = np.zeros(len(data), np.int64) if data.instance is None else data.instance
@@ -38,7 +42,12 @@ def resample(data: Rankings | Comparisons, rng: np.random.Generator) -> Rankings
     return replace(data, wins_i=wins_i, wins_j=wins_j, ties=ties)
 
 
-def _reweighted(data: Rankings | Comparisons, factor: Floats) -> Rankings | Comparisons:
+def _total(data: Rankings | Comparisons) -> float:
+    weight = data.weight if isinstance(data, Rankings) else data.wins_i + data.wins_j + data.ties
+    return float(weight.sum())
+
+
+def _reweighted(data: Rankings | Comparisons, factor: Floats | float) -> Rankings | Comparisons:
     if isinstance(data, Rankings):
         return replace(data, weight=data.weight * factor)
     return replace(data, wins_i=data.wins_i * factor, wins_j=data.wins_j * factor, ties=data.ties * factor)

@@ -56,10 +56,10 @@ class Roots(Protocol):
 
 
 def score_interval(scores: Floats, stderr: Any, draws: Floats | None, level: float) -> tuple[Floats, Floats]:
-    """Quantiles of the draws, else scores -+ z stderr."""
+    """Quantiles of the draws, between which another draw falls with probability ``level``; else scores -+ z stderr."""
     tail = _tail(level)
     if draws is not None:
-        low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
+        low, high = np.quantile(draws, [tail, 1 - tail], axis=0, method="weibull")
         return low, high
     z = -normal_quantile(tail)
     return scores - z * stderr, scores + z * stderr
