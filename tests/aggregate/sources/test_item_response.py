@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import placet
-from placet import DataError, Scores, consensus
+from placet import DataError, Scores, Sources, consensus
 from placet.aggregate.sources.item_response import TableLikelihood
+from placet.aggregate.sources.joint_mode import JointPosterior, Widths
 from placet.aggregate.sources.source_fit import fit_sources
 from placet.simulate import benchmark_table
+from tests.aggregate.sources.test_source_fit import drawn
 
 
 def simulated(seed, n=60, t=15, observed=0.5):
@@ -103,3 +105,38 @@ def test_dispersions_that_overshoot_are_damped(solved):
     fit = fit_sources(None, [TableLikelihood.of(table, np.arange(len(value)))], len(value)).fit
     assert (fit.message, fit.converged) == ("converged", True)
     assert consensus(table, "item-response", bootstrap=2).fit.converged
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", [8, 29, 50])
+def test_a_table_of_noise_beside_votes_converges(seed):
+    """The abilities hardly agree with the votes, so that the observed Hessian of the table need not be definite."""
+    rng = np.random.default_rng(seed)
+    theta, names = rng.standard_normal(20), [f"m{k}" for k in range(20)]
+    noise = rng.random((20, 3))
+    noise[np.arange(20) % 3 > 0, 1] = np.nan
+    data = {"human": drawn(theta, 1000, rng, names=names), "judge": drawn(1.3 * theta, 6000, rng, names=names)}
+    found = consensus(Sources(data | {"bench": Scores.from_table(noise, items=names)}, "human"))
+    assert found.fit.converged
+    assert np.corrcoef(found.scores, theta)[0, 1] > 0.97
+
+
+def test_a_table_that_learned_at_another_width_has_a_step():
+    """A step with an observed Hessian that is not definite is made with the expected one."""
+    rng = np.random.default_rng(2)
+    index = np.arange(12)
+    table = TableLikelihood.of(Scores.from_table(rng.random((12, 3))), index)
+    joint = JointPosterior(None, [table], 12)
+    joint.mode(joint.start(), Widths(1.0, np.ones(1), np.full(1, 0.05)), 100)
+    joint.widths = Widths(1.0, np.ones(1), np.full(1, 3.0))
+    failed = 0
+    for _ in range(20):
+        x = 1.5 * rng.standard_normal(joint.size)
+        gradient = joint.value_and_gradient(x)[1]
+        assert table.precision == pytest.approx(400)
+        assert gradient @ joint.solve(x, gradient) > 0
+        try:
+            failed += gradient @ joint._step(x, gradient) <= 0
+        except np.linalg.LinAlgError:
+            failed += 1
+    assert failed > 3

@@ -100,7 +100,27 @@ class JointPosterior:
         return value, grad
 
     def solve(self, x: Floats, gradient: Floats) -> Floats:
-        """H(x)^-1 times the gradient."""
+        """H(x)^-1 times the gradient.  Where that does not point upward, which scores of tables with little in common
+        may bring about, tables take their expected Hessians for this step.
+        """
+        tables = [(one, one.precision) for one in (self.target, *self.others) if hasattr(one, "precision")]
+        try:
+            step = self._step(x, gradient)
+            if not tables or gradient @ step > 0:
+                return step
+        except np.linalg.LinAlgError:
+            if not tables:
+                raise
+        self._known = (np.zeros(0), [])
+        for one, _ in tables:
+            one.precision = 0.0
+        step = self._step(x, gradient)
+        self._known = (np.zeros(0), [])
+        for one, precision in tables:
+            one.precision = precision
+        return step
+
+    def _step(self, x: Floats, gradient: Floats) -> Floats:
         (w, a, v), slopes = self.widths, self.derivatives(x)
         S = np.zeros((self.n_shared, self.n_shared))
         S[np.arange(self.n), np.arange(self.n)] = 1 / w**2
@@ -129,6 +149,9 @@ class JointPosterior:
     def mode(self, x: Floats, widths: Widths, max_iter: int) -> optim.Fit:
         """The most probable unknowns at these scales and widths, by Newton's method from ``x``."""
         self.widths, self._known = widths, (np.zeros(0), [])  # tables learn between modes
+        for one, width in zip((self.target, *self.others), (widths.w, *widths.v.tolist())):
+            if hasattr(one, "precision"):  # with which a table's Hessian is to be positive definite
+                one.precision = width**-2
         return optim.newton(self.value_and_gradient, self.solve, x, step_tol=STEP, max_iter=max_iter)
 
 

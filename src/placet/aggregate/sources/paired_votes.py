@@ -271,7 +271,7 @@ class PairedPosterior(JointPosterior):
         grad[self.linked][: self.judged] += self.target.pull
         return value, grad
 
-    def solve(self, x: Floats, gradient: Floats) -> Floats:
+    def _step(self, x: Floats, gradient: Floats) -> Floats:
         (w, a, v), slopes = self.widths, self.derivatives(x)
         at = self._places()
         S = np.zeros((self.n_shared, self.n_shared))
