@@ -76,6 +76,7 @@ def test_several_datasets_are_sources(desktop, folder):
     expect(page.locator("#each tbody")).to_contain_text("200 votes")
     page.locator("#target").select_option(label="people.csv")
     expect(page.locator("#lead")).to_contain_text("comes first for people")
+    expect(page.locator("#ranking tbody tr").last.locator("td").nth(1)).to_have_text("5")  # one rank, not a range
     expect(page.locator("#same")).to_contain_text("--target")
     shoot(page, "sources")
     check_axe(page)

@@ -17,6 +17,8 @@ function table(heads, rows, caption) {
 
 const withError = (value, error) => (value === null || value === undefined ? "" : error > 0 ? `${rounded(value, error)} ± ${short(error, 1)}` : short(value));
 
+const ranks = (low, high) => (low === undefined ? "" : low === high ? String(low) : `${low} to ${high}`);
+
 /** The sources to choose the target from; the values of a column are known once it is read. */
 function offerTargets(found) {
   const choices = column ? found.names.map((name) => [name, name]) : datasets;
@@ -30,7 +32,7 @@ function show(found) {
   watchFiles(datasets.map(([key, name], k) => [key, name, found.stamps[k]]), recompute);
   fill(place("lead"), el("strong", {}, c.item[0]), found.target ? ` comes first for ${found.target}.` : " comes first in what the sources have in common.");
   fill(place("notes"), el("ul", { class: "notes" }, found.notes.map((note) => el("li", {}, note))));
-  fill(place("ranking"), table(["item", "rank", "could be", "score"], c.item.map((item, k) => [item, String(c.rank[k]), c.rank_low ? `${c.rank_low[k]} to ${c.rank_high[k]}` : "", withError(c.score[k], c.stderr?.[k])]), `${c.item.length} items`));
+  fill(place("ranking"), table(["item", "rank", "could be", "score"], c.item.map((item, k) => [item, String(c.rank[k]), ranks(c.rank_low?.[k], c.rank_high?.[k]), withError(c.score[k], c.stderr?.[k])]), `${c.item.length} items`));
   fill(place("each"), table(["source", "amount", "agreement", "scale", "width", "worth", "what it favors"], found.sources.map((row) => [String(row.source), `${short(row.amount)} ${row.kind}`, withError(row.agreement, row.agreement_stderr),
     withError(row.scale, row.scale_stderr), withError(row.width, row.width_stderr), row.worth === null ? "" : short(row.worth, 2), row.favors]), "Agreement with the scores above, how far apart a source sees the items, and how many votes of the target it was worth"));
   fill(place("differ"), found.deviations.length ? table(["item", "source", "deviation", "p (Holm)"], found.deviations.map((row) => [String(row.item), String(row.source), withError(row.deviation, row.stderr), short(row.p, 2)]), "The deviations farthest beyond chance") : el("p", {}, "Nowhere."));
