@@ -96,3 +96,6 @@ def test_the_best_rows_of_every_query(run, folder):
         own = np.sort(s[np.array(valid.qid)[valid.restore(valid.query)].astype(str) == row["query"]])
         assert s[int(row["row"]) - 1] == float(row["score"]) == own[-int(row["rank"])]
     assert "leave it out with --run TAG" in run("score", "t.placet", "valid.letor", "-k", "2", "--run", "me", code=2)
+    assert "'-k': Input should be greater than or equal to 1" in run(
+        "score", "t.placet", "valid.letor", "-k", "0", code=2
+    )

@@ -5,10 +5,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from placet.data.errors import as_choices
 from placet.data.parameters import check_parameters, parse_value
 from placet.rank.monotone import directions_from_text
 from placet.rank.ranker import Ranker, load, ranker_class
+from placet.rank.sklearn_conventions import unknown_parameter
 
 
 def make_ranker(
@@ -25,9 +25,9 @@ def make_ranker(
     """
     kind = ranker_class(name)
     defaults = kind().get_params(deep=False)
-    unknown = sorted(set(given) - set(defaults))
-    if unknown:
-        raise ValueError(f"--param {unknown[0]} is unknown to {kind.__name__}; choose from {as_choices(defaults)}")
+    wrong = unknown_parameter(kind, sorted(given))
+    if wrong:
+        raise ValueError(f"--param {wrong}")
     for option, value in (("loss", loss), ("metric", metric)):
         if value and option not in defaults:
             raise ValueError(f"--{option} {value}: {kind.__name__} has none to choose")

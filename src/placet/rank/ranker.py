@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -36,7 +37,11 @@ from placet.rank.query_rows import (
 from placet.rank.saving import model_files
 from placet.rank.saving.fitted_state import Attribute, check_saved_params, check_state, fitted_attributes, holds
 from placet.rank.saving.onnx_export import OnnxGraph, write_onnx
-from placet.rank.sklearn_conventions import refuse_other_arguments, refuse_search_without_routing
+from placet.rank.sklearn_conventions import (
+    refuse_other_arguments,
+    refuse_search_without_routing,
+    unknown_parameter,
+)
 from placet.rank.validation import Best
 from placet.threads import algebra_threads
 
@@ -104,11 +109,18 @@ class Ranker(OrderProbabilities, BaseEstimator):
     takes_control: ClassVar[bool] = False  # whether it can fit controls, which are left out of the scores
     needs: tuple[str, ...] = ()  # what the loss must provide, in the terms of ``placet.losses.needs``
     own_losses: ClassVar[tuple[str, ...]] = ()  # names of losses accepted in addition to ``LOSSES``
+    other_names: ClassVar[Mapping[str, str]] = MappingProxyType({})  # names in other libraries -> parameters here
     learns_from: ClassVar[str] = "queries"  # or "labels", "rank lists", "subtopics", "rankers": the input of fit
 
     __metadata_request__fit: ClassVar = {"qid": True}
     __metadata_request__predict: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True}
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        wrong = unknown_parameter(cls, params)
+        if wrong:
+            raise TypeError(f"parameter {wrong}")
+        return super().__new__(cls)
 
     def fit(
         self,

@@ -1,16 +1,19 @@
 """scikit-learn conventions: hints for arguments of other libraries, and cross-validation without metadata routing."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
+
+from placet.data.errors import as_choices
 
 VALID = "give valid=(X, y, qid or sizes of queries) or valid=Queries: what is best on it by the ranker's metric is kept"
 INSTEAD = {
     "groups": "give qid=, the query of every row; groups= belongs to the search or splitter that calls the ranker",
     "query_id": "give qid=, the query of every row",
     "group_id": "give qid=, the query of every row",
-    "sample_weight": "give weight=, one for each query, or one for each row that is equal inside a query",
-    "group_weight": "give weight=, one for each query, or one for each row that is equal inside a query",
+    "sample_weight": "give weight=, one for each query, or one for each row (equal inside a query, but for trees)",
+    "group_weight": "give weight=, one for each query, or one for each row (equal inside a query, but for trees)",
     "eval_set": VALID,
     "eval_group": VALID,
     "eval_qid": VALID,
@@ -26,6 +29,22 @@ INSTEAD = {
     "categorical_feature": "give backend_params={'categorical_feature': [columns]} to TreeRanker",
 }
 """What to pass to `fit` in place of arguments of LightGBM, XGBoost, CatBoost and scikit-learn."""
+
+
+def unknown_parameter(kind: Any, given: Iterable[str]) -> str:
+    """What is wrong with the first of these parameters that a ranker does not have, and what to give; "" if none."""
+    names = kind._get_param_names()
+    for name in given:
+        if name in names:
+            continue
+        here, near = kind.other_names.get(name), get_close_matches(name, names, n=1)
+        if here or near:
+            way_out = f"here it is {here}" if here else f"did you mean {near[0]}?"
+        else:
+            way_out = f"it has {as_choices(names)}" + "; others go into backend_params" * ("backend_params" in names)
+        return f"{name} is unknown to {kind.__name__}; {way_out}"
+    return ""
+
 
 ROUTING = (
     "scikit-learn hands qid to fit but not to score, and would put NaN for every score; call "

@@ -57,6 +57,23 @@ def test_a_new_or_missing_category_is_missing():
         ranker.predict(np.zeros((2, 2)))
 
 
+@pytest.mark.parametrize("of", [lambda X: X, pl.from_pandas], ids=["pandas", "polars"])
+def test_a_column_of_texts_is_named_with_the_way_out(of):
+    texts = pandas().assign(color=NAMES[COLOR])
+    with pytest.raises(
+        DataError, match=r"column 'color' holds texts, such as '\w+' \(1 such columns\); make them categ"
+    ):
+        TreeRanker(**QUICK).fit(of(texts), GRADE, qid=QID)
+    with pytest.raises(DataError, match=r"column 'color' holds texts.*; give numbers"):
+        LinearRanker().fit(of(texts), GRADE, qid=QID)
+    numbers = pandas().assign(
+        color=[f"{c}.0" if c else None for c in COLOR]
+    )  # numbers as text, and one that is missing
+    as_numbers = pandas().assign(color=np.where(COLOR == 0, np.nan, COLOR))
+    by_text, by_number = (TreeRanker(**QUICK).fit(of(X), GRADE, qid=QID).trees_.value for X in (numbers, as_numbers))
+    np.testing.assert_array_equal(by_text, by_number)
+
+
 def test_categories_are_learned_anew_or_continued():
     first = TreeRanker(**QUICK).fit(pandas(COLOR % 3), GRADE, qid=QID)
     more = TreeRanker(**QUICK).fit(pandas(), GRADE, qid=QID, start=first, valid=(polars(), GRADE, QID))

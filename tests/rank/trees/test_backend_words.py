@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from placet.rank import TreeRanker
-from placet.rank.trees.backend_words import REFUSED
+from placet.rank.trees.backend_words import NUMBER_OF_TREES, OTHER_NAMES, REFUSED
 from placet.rank.trees.tree_libraries import lightgbm_names
-from placet.rank.trees.tree_ranker import NUMBER_OF_TREES
 from placet.simulate import queries
 
 DATA = queries(40, 10, 4, grades=3, noise=0.3, random_state=3)
@@ -156,3 +155,20 @@ def test_parameters_without_an_effect_are_refused(backend):
 def test_the_second_names_are_refused_too():
     with pytest.raises(ValueError, match="holds early_stopping_round, which would have no effect: give patience"):
         scores({"early_stopping_rounds": 5})
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_NAMES))
+def test_a_parameter_of_another_library_is_named_as_it_is_here(name):
+    with pytest.raises(TypeError, match=f"parameter {name} is unknown to TreeRanker; here it is ") as found:
+        TreeRanker(**{name: 1})
+    here = str(found.value).rpartition(" here it is ")[2].partition("=")[0].partition(",")[0]
+    assert here in TreeRanker._get_param_names() or here == "placet.set_threads(n)"
+    assert name not in TreeRanker._get_param_names()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("leave", "did you mean leaves"), ("zzz", "it has .*subsample; others go into backend_params")]
+)
+def test_an_unknown_parameter_is_an_error_with_a_way_out(name, words):
+    with pytest.raises(TypeError, match=f"parameter {name} is unknown to TreeRanker; {words}"):
+        TreeRanker(**{name: 1})

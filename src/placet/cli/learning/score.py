@@ -34,14 +34,14 @@ def score(
         typer.Option("--out", "-o", callback=check_target, help="Write the scores to a file instead of stdout."),
     ] = None,
     k: Annotated[
-        int,
+        int | None,
         typer.Option(
             "-k",
-            min=0,
+            min=1,
             help="Only the K best rows of every query, as a table of query, rank, row and score; of a ranker of "
             "labels: how many labels to propose for each point (5 if not given).",
         ),
-    ] = 0,
+    ] = None,
     relation: Relations = None,
     text: Annotated[
         str, typer.Option(metavar="COLUMN", help="The column of texts, if it is not called as in training.")
@@ -104,7 +104,7 @@ def _write_best(ranker: Any, rows: "Queries", k: int, run: str, out: Path | None
     deliver(out, False, table.columns, table.rows())
 
 
-def _score_names(ranker: Any, file: Path, text: str, k: int, out: Path | None, reading: dict[str, Any]) -> None:
+def _score_names(ranker: Any, file: Path, text: str, k: int | None, out: Path | None, reading: dict[str, Any]) -> None:
     """Write the best labels of every document by name, or by number if they have no names."""
     read_rows: Any = rows_reader("labels", {}, {} if ranker.text_ else reading)
     if ranker.text_ is not None:

@@ -28,6 +28,10 @@ def coded(X: Any, known: CategoryLevels, *, learn: bool, who: str, takes: bool) 
             f"column {found[0]!r} holds categories ({len(found)} such columns), which {who} does not take; use "
             "TreeRanker, or columns of numbers"
         )
+    _refuse_texts(
+        {name: frame[name].to_list() for name, kind in frame.schema.items() if kind == nw.String and name not in known},
+        takes,
+    )
     levels = {name: list(own) for name, own in known.items()}
     for name in dict.fromkeys([*(found if learn else ()), *known]):
         if name not in frame.columns:
@@ -55,6 +59,28 @@ def coded_rows(X: Any, known: CategoryLevels, *, learn: bool, who: str, takes: b
     if known and not hasattr(X, "offsets"):
         raise DataError(f"the ranker was fitted to columns of categories ({', '.join(known)}); give a data frame")
     return X, known
+
+
+def _refuse_texts(columns: Mapping[str, list[Any]], takes: bool) -> None:
+    """Raise a ``DataError`` for a column with a text that is no number."""
+    found = {
+        name: next((text for text in own if not _is_missing(text) and not _is_number(text)), None)
+        for name, own in columns.items()
+    }
+    texts = [name for name, text in found.items() if text is not None]
+    if texts:
+        raise DataError(
+            f"column {texts[0]!r} holds texts, such as {found[texts[0]]!r:.40} ({len(texts)} such columns); "
+            + ("make them categories (pandas: astype('category'), Polars: pl.Categorical)" if takes else "give numbers")
+        )
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _is_missing(value: Any) -> bool:

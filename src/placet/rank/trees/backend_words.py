@@ -95,3 +95,48 @@ def refuse_ignored(own: Mapping[str, Any], backend: str) -> None:
     for name in own:
         if name in REFUSED[backend]:
             raise ValueError(f"backend_params holds {name}, which would have no effect: {REFUSED[backend][name]}")
+
+
+NUMBER_OF_TREES = (
+    "n_estimators",
+    "num_iterations",
+    "num_iteration",
+    "num_tree",
+    "num_trees",
+    "num_round",
+    "num_rounds",
+    "nrounds",
+    "num_boost_round",
+    "n_iter",
+    "max_iter",
+    "iterations",
+)
+"""What LightGBM, XGBoost and CatBoost call the number of trees."""
+
+OTHER_NAMES = dict.fromkeys(NUMBER_OF_TREES, "n_trees") | {
+    "num_leaves": "leaves",
+    "max_leaves": "leaves",
+    "min_child_samples": "min_rows",
+    "min_data_in_leaf": "min_rows",
+    "min_child_weight": "min_rows",
+    "reg_lambda": "l2",
+    "lambda_l2": "l2",
+    "l2_leaf_reg": "l2",
+    "colsample_bytree": "feature_fraction",
+    "rsm": "feature_fraction",
+    "bagging_fraction": "subsample",
+    "eta": "learning_rate",
+    "early_stopping_rounds": "patience, with fit(valid=...)",
+    "objective": "loss",
+    "loss_function": "loss",
+    "eval_metric": "metric",
+    "monotone_constraints": "monotone",
+    "random_seed": "random_state",
+    "seed": "random_state",
+    "n_jobs": "placet.set_threads(n)",
+    "lambdarank_truncation_level": "loss_params={'k': ...}",
+    "lambdarank_norm": "loss_params={'norm': ...}",
+    "label_gain": "loss_params={'gain': ...}",
+    "sigmoid": "loss_params={'sigma': ...}",
+}
+"""Names in LightGBM, XGBoost and CatBoost -> what `TreeRanker` calls it."""

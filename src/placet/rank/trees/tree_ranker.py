@@ -17,27 +17,12 @@ from placet.rank.monotone import directions
 from placet.rank.query_rows import row_weights
 from placet.rank.saving.fitted_state import Learned, LevelsOf, Number, TreesOf, holds
 from placet.rank.tree_arrays import Forest
+from placet.rank.trees.backend_words import NUMBER_OF_TREES, OTHER_NAMES
 from placet.rank.trees.tree_libraries import BACKENDS, Settings, TreeLibrary, library_errors, lightgbm, lightgbm_params
 from placet.rank.trees.tree_scores import OfTrees
 from placet.rank.trees.trees_on_dask import best_number, grow_together
 from placet.rank.validation import Best
 from placet.threads import StepThread
-
-NUMBER_OF_TREES = (
-    "n_estimators",
-    "num_iterations",
-    "num_iteration",
-    "num_tree",
-    "num_trees",
-    "num_round",
-    "num_rounds",
-    "nrounds",
-    "num_boost_round",
-    "n_iter",
-    "max_iter",
-    "iterations",
-)
-"""What LightGBM, XGBoost and CatBoost call the number of trees."""
 
 LARGE = 1_000_000  # cells from which rounds may be long and run in a separate thread
 LONG_ROUND = 0.5  # seconds above which a round is long
@@ -122,6 +107,7 @@ class TreeRanker(OfTrees):
 
     takes_parts = takes_control = takes_start = takes_categories = True
     needs = ("curvature",)
+    other_names = OTHER_NAMES
     _state = holds(
         trees_=TreesOf(),
         learned_=Learned(),
