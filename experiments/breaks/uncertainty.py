@@ -18,6 +18,7 @@ TABLE = "placet.rank.linear.coefficients:CoefficientTable"
 FORECAST = "placet.aggregate.result.learned.forecast:Forecast.updated"
 EMISSION, SIGNALS = "uncertainty.emission", "placet.tracking.observation_model"
 RELEVANCE = "uncertainty.judged_relevance"
+MIXTURES, MIXTURE = "uncertainty.mixtures", "placet.aggregate.mixture.mixture:Mixture."
 DRIFTING, WALK = "uncertainty.drifting", "placet.aggregate.pairs.drift:"
 JUDGED_MEAN = "experiments.uncertainty.judged_relevance:judged_mean"
 
@@ -29,6 +30,19 @@ def any_rank(found: tuple[np.ndarray, np.ndarray], *_: Any) -> tuple[np.ndarray,
 
 def low_level(consensus: Any, level: float = 0.95, *rest: Any) -> tuple[Any, ...]:
     return consensus, 0.5, *rest
+
+
+def never_noted(found: list[str], *_: Any) -> list[str]:
+    return []
+
+
+def always_noted(found: list[str], *_: Any) -> list[str]:
+    return ["differences between the groups are exaggerated"]
+
+
+def halved_blocks(found: tuple[Any, ...], *_: Any) -> tuple[Any, ...]:
+    """Errors of the scores as if half of the uncertainty came from memberships, and these were known."""
+    return None if found[0] is None else [block / 2 for block in found[0]], *found[1:]
 
 
 def standing(found: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
@@ -243,6 +257,14 @@ BREAKS = [
         "stated pairs as partitions",
         "experiments.uncertainty.defaults:read_preferences",
         always(kind="ballots"),
+    ),
+    Mutant(MIXTURES, "groups that are hardly told apart are not noted", MIXTURE + "_hardly_better", after(never_noted)),
+    Mutant(MIXTURES, "groups are always noted", MIXTURE + "_hardly_better", after(always_noted)),
+    Mutant(
+        MIXTURES,
+        "memberships taken as known",
+        "placet.aggregate.mixture.mixture:mixture_covariance",
+        after(halved_blocks),
     ),
     Mutant(DRIFTING, "no drift", WALK + "learn_drift", after(standing)),
     Mutant(DRIFTING, "errors too small by the root of two", WALK + "WalkFit._posterior", after(half_covariance)),

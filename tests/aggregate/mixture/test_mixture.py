@@ -340,3 +340,28 @@ def test_voters_left_out_are_likelier_with_two_groups(name, model):
     weight = votes[out].weight
     gain = weight @ (two.log_likelihood(votes[out]) - one.log_likelihood(votes[out])) / weight.sum()
     assert gain > 0.05
+
+
+def test_a_note_says_that_groups_are_hardly_told_apart():
+    """One group drawn as one, or two that rank alike, is no better as two; opposite groups are."""
+    rng = np.random.default_rng(0)
+
+    def fitted(theta, k=2, **options):
+        group = np.arange(120) % 2
+        orders = np.argsort(-(np.array(theta)[group] + rng.gumbel(size=(120, 5))), axis=1)
+        return Mixture("plackett-luce", k, **options).fit(Rankings.from_orders(orders.tolist(), items=range(5)))
+
+    def noted(model):
+        return [note for note in model.groups_.set_notes if "are exaggerated" in note]
+
+    steep = np.linspace(3, -3, 5)
+    (said,) = noted(fitted([steep / 3, steep / 3]))
+    assert said.startswith("one group describes the voters better (BIC ")
+    assert not noted(fitted([steep, -steep]))
+    assert not noted(fitted([steep, steep], k=1))
+    (said,) = noted(fitted([steep, -steep], k=3))
+    assert said.startswith("2 groups describe the voters ")
+    chosen = fitted([steep, -steep], k="auto", most=2)  # which has tried one group
+    assert chosen.k_ == 2
+    assert not noted(chosen)
+    assert [one.groups for one in chosen.tried_] == [1, 2]
