@@ -1,5 +1,6 @@
 """The base class of rankers: fitting, scores in the caller's row order, probabilities, and saved files."""
 
+import inspect
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
@@ -109,12 +110,18 @@ class Ranker(OrderProbabilities, BaseEstimator):
     takes_control: ClassVar[bool] = False  # whether it can fit controls, which are left out of the scores
     needs: tuple[str, ...] = ()  # what the loss must provide, in the terms of ``placet.losses.needs``
     own_losses: ClassVar[tuple[str, ...]] = ()  # names of losses accepted in addition to ``LOSSES``
+    __signature__: ClassVar[inspect.Signature]
     other_names: ClassVar[Mapping[str, str]] = MappingProxyType({})  # names in other libraries -> parameters here
     learns_from: ClassVar[str] = "queries"  # or "labels", "rank lists", "subtopics", "rankers": the input of fit
 
     __metadata_request__fit: ClassVar = {"qid": True}
     __metadata_request__predict: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _, *own = inspect.signature(cls.__init__).parameters.values()
+        cls.__signature__ = inspect.Signature(own)  # documentation would show that of `__new__`
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         wrong = unknown_parameter(cls, params)

@@ -172,3 +172,9 @@ def test_a_parameter_of_another_library_is_named_as_it_is_here(name):
 def test_an_unknown_parameter_is_an_error_with_a_way_out(name, words):
     with pytest.raises(TypeError, match=f"parameter {name} is unknown to TreeRanker; {words}"):
         TreeRanker(**{name: 1})
+
+
+def test_the_signature_is_that_of_the_parameters():
+    """Of `__new__`, which names what is unknown, pages and editors would show *args and **params."""
+    for kind in (TreeRanker, type("Own", (TreeRanker,), {})):
+        assert list(kind.__signature__.parameters) == list(inspect.signature(TreeRanker.__init__).parameters)[1:]
