@@ -37,6 +37,22 @@ def test_named_files_and_a_column_of_sources_give_one_answer(files, placet_comma
     assert [line.split("\t")[0] for line in parts.splitlines()] == [line.split("\t")[0] for line in one.splitlines()]
 
 
+def test_a_name_given_twice_joins_its_files(files, placet_command):
+    """A source split in two is the source; the other one may stand first."""
+    head, *lines = (files / "human.csv").read_text().splitlines()
+    for name, part in (("one", lines[::2]), ("two", lines[1::2])):
+        (files / f"{name}.csv").write_text("\n".join([head, *part]) + "\n")
+    human, judge = f"human={files / 'human.csv'}", f"judge={files / 'judge.csv'}"
+    split = [f"human={files / 'one.csv'}", judge, f"human={files / 'two.csv'}"]
+    whole, parts = (
+        json.loads(placet_command("aggregate", *named, "--target", "human", "--json")[0])
+        for named in ([human, judge], split)
+    )
+    score = {row["item"]: row["score"] for row in parts["ranking"]}
+    assert score == pytest.approx({row["item"]: row["score"] for row in whole["ranking"]}, abs=1e-6)
+    assert [row["amount"] for row in parts["sources"]] == [row["amount"] for row in whole["sources"]] == [80, 400]
+
+
 def test_three_kinds_with_a_page_and_json(files, placet_command):
     named = [f"{name}={files / name}.csv" for name in ("human", "judge", "table")]
     out, _ = placet_command("aggregate", *named, "--target", "human", "--json")

@@ -42,6 +42,9 @@ POINTS, LEAST_POINTS, TAIL, STRETCH = 1024, 30.0, 5.0, 1.5
 much it is wider than the evidence at its mode.
 """
 
+FEW_SCORES, TIMES_MORE = 10, 4
+"""With at most so many unknown scores a point costs next to nothing, and there are so many times more of them."""
+
 RULED_OUT = 50.0
 """Points whose log prior is so far below the largest are left out where each costs much."""
 
@@ -112,8 +115,9 @@ def _by_points(evidence: SourceEvidence, z: Floats, here: Posterior, H: Floats) 
     d = len(at)
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(d)])
     axes = STRETCH * axes / np.sqrt(np.maximum(values, LEAST_CURVATURE))
-    x, log_density = student_points(d)
-    moves = np.zeros((POINTS, len(z)))
+    scores = evidence.n + sum(len(one.items) for one in evidence.sources)
+    x, log_density = student_points(d, POINTS * (TIMES_MORE if scores <= FEW_SCORES else 1))
+    moves = np.zeros((len(x), len(z)))
     moves[:, at] = x @ axes.T
     values, means, covariances = _at_many(evidence, z + moves)
     ratio = values - here.value - log_density
@@ -153,8 +157,8 @@ def _by_sites(evidence: SourceEvidence, points: Floats) -> tuple[Floats, Floats,
 
 
 @cache
-def student_points(d: int) -> tuple[Floats, Floats]:
-    """Points (`POINTS`, d) of Student's t with `TAIL` degrees of freedom, and their log density.
+def student_points(d: int, count: int) -> tuple[Floats, Floats]:
+    """Points (``count``, d) of Student's t with `TAIL` degrees of freedom, and their log density.
 
     Point k of the lattice is the fractional part of k (1/g, 1/g^2, ...), with g^(d + 2) = g + 1; its last number says
     how far out the point is.
@@ -162,7 +166,7 @@ def student_points(d: int) -> tuple[Floats, Floats]:
     g = 1.5
     for _ in range(60):
         g = (1 + g) ** (1 / (d + 2))
-    u = (0.5 + np.outer(np.arange(1, POINTS + 1), g ** -np.arange(1.0, d + 2))) % 1
+    u = (0.5 + np.outer(np.arange(1, count + 1), g ** -np.arange(1.0, d + 2))) % 1
     x = ndtri(u[:, :d]) / np.sqrt(chdtri(TAIL, u[:, d:]) / TAIL)
     constant = gammaln((TAIL + d) / 2) - gammaln(TAIL / 2) - 0.5 * d * np.log(TAIL * np.pi)
     return x, constant - 0.5 * (TAIL + d) * np.log1p((x**2).sum(axis=1) / TAIL)
