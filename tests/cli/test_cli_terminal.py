@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.console import Console
 
+import placet
 from placet import consensus, simulate
 from placet.cli.common.consensus_output import interval_ends
 from placet.cli.common.terminal_tables import aligned_cells, drawn_table, interval_bars
@@ -182,6 +183,26 @@ def test_a_board_of_a_rule_has_no_empty_columns_and_whole_numbers_whole():
     ]
     rows = [(*row[:1], row[1] / 8, *row[2:]) for row in rows]
     assert [line.split()[2] for line in board_lines(rows)] == ["score", "1.500", "0.375"]
+
+
+def test_scores_that_only_repeat_ranks_are_shown_to_pipes_and_not_to_people(tmp_path, monkeypatch, placet_command):
+    """Instant runoff orders, and its scores 0, -1, -2 say no more; Borda's points do."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "club.ballots").write_text("9: Ann > Bob > Cid\n6: Cid > Bob > Ann\n5: Bob > Cid > Ann\n")
+    assert placet_command("aggregate", "club.ballots", "--method", "irv")[0].startswith("item\tscore\t")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    heads = {}
+    for method in ("irv", "borda"):
+        said = placet_command("aggregate", "club.ballots", "--method", method)[0]
+        heads[method] = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()[0].split()
+    assert heads == {"irv": ["rank", "item", "support"], "borda": ["rank", "item", "score", "support"]}
+    ballots = placet.read("club.ballots")
+    irv, borda = placet.consensus(ballots, "irv"), placet.consensus(ballots, "borda")
+    assert repr(irv).startswith("Consensus(irv: Cid, Ann, Bob, ")
+    assert repr(borda).startswith("Consensus(borda: Bob 25, Ann 18, Cid 17")
+    assert "<th>score</th>" in borda._repr_html_()
+    assert "score" not in irv._repr_html_()
+    assert "svg" not in irv._repr_html_()
 
 
 def test_notes_are_broken_between_words_on_a_terminal(monkeypatch):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placet.aggregate import Consensus
+from placet.aggregate.result.result_tables import repeats_ranks
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data.arrays import Floats, Ints
 from placet.output.numbers import aligned_numbers, counts, decimals_for, decimals_of, each_with_decimals
@@ -75,19 +76,12 @@ def ranking_blocks(
     return [" ".join(words), _table(rows, ends, label, level, best_of(len(c.items), most), part, owner)]
 
 
-def _repeats_ranks(c: Consensus) -> bool:
-    """Whether the scores are those of an order: minus the number of items above, where ties may share their places."""
-    _, tied, size = np.unique(c.ranks, return_inverse=True, return_counts=True)
-    above = c.ranks - 1.0
-    return any(np.array_equal(-c.scores, above + share * (size[tied] - 1)) for share in (0.0, 0.5))
-
-
 def _standing(c: Consensus, level: float, most: int) -> Standing:
     chosen = c.order[:most]
     support = None if c.support is None else c.support[chosen]
     rows = Standing([c.items[k] for k in chosen], c.scores[chosen], c.ranks[chosen], support)
     if c.stderr is None:
-        return rows._replace(scored=not _repeats_ranks(c))
+        return rows._replace(scored=not repeats_ranks(c))
     low, high = c.interval(level)
     best, worst = c.rank_interval(level)
     tier = c.tier_numbers(level)[chosen] if len(c.items) <= MOST_PAIRED else None

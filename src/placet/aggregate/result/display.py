@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
+from placet.aggregate.result.result_tables import repeats_ranks
 from placet.output.markup import render
 from placet.output.numbers import with_error
 
@@ -53,15 +54,18 @@ def _board(c: "Consensus", level: float, most: int) -> ShownBoard:
     low, high = c.interval(level) if known else (c.scores, c.scores)
     best, worst = c.rank_interval(level) if known else (c.ranks, c.ranks)
     left, right = float(low[chosen].min()), float(high[chosen].max())
-    rows = []
+    scored = not repeats_ranks(c)
+    rows: list[tuple[str, str, bool, tuple[float, ...] | None, str]] = []
     for k in chosen.tolist():
         span = f" ({best[k]}–{worst[k]})" if best[k] < worst[k] else ""
-        text = _estimate(float(c.scores[k]), float(c.stderr[k]) if c.stderr is not None else None)
-        mark = _bar(float(low[k]), float(high[k]), float(c.scores[k]), left, right)
+        mark, text = None, ""
+        if scored:
+            text = _estimate(float(c.scores[k]), float(c.stderr[k]) if c.stderr is not None else None)
+            mark = _bar(float(low[k]), float(high[k]), float(c.scores[k]), left, right)
         rows.append((f"{c.ranks[k]}{span}", str(c.items[k]), False, mark, text))
     more = f", the best {most} of {len(c.items):,} items" if len(c.items) > most else ""
     caption = f"{c.method}{more}" + (f"; bars are {level:.0%} intervals" if known else "")
-    return ShownBoard(caption, ("rank", "item", "", "score"), rows, c.notes)
+    return ShownBoard(caption, ("rank", "item", "", "score" if scored else ""), rows, c.notes)
 
 
 def html_changes(d: "Difference", most: int = MOST_ROWS) -> str:

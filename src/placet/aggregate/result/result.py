@@ -662,10 +662,11 @@ class Consensus:
         return display.plot(self, level, most, axes)
 
     def __repr__(self) -> str:
-        shown = []
+        shown, ordered = [], result_tables.repeats_ranks(self)
         for k in self.order[:3]:
             error = "" if self.stderr is None else f" ± {_short(self.stderr[k], 2)}"
-            shown.append(f"{visible(str(self.items[k]))} {_short(self.scores[k], 3)}{error}")
+            score = "" if ordered else f" {_short(self.scores[k], 3)}{error}"
+            shown.append(f"{visible(str(self.items[k]))}{score}")
         more = f", ... {len(self.items)} items" if len(self.items) > 3 else ""
         notes = f", {plural(len(self.notes), 'note')}" if self.notes else ""
         return f"Consensus({self.method}: {', '.join(shown)}{more}{notes})"

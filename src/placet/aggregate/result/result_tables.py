@@ -56,6 +56,18 @@ def table_rows(c: "Consensus", level: float) -> tuple[list[str], list[tuple[Any,
     return ["item", *columns], list(zip(*shown))
 
 
+def repeats_ranks(c: "Consensus") -> bool:
+    """Whether the scores are those of an order: minus the number of items above, where ties may share their places.
+
+    Such scores say nothing beyond the ranks, so they are not shown where people read.
+    """
+    if c.stderr is not None:
+        return False
+    _, tied, size = np.unique(c.ranks, return_inverse=True, return_counts=True)
+    above = c.ranks - 1.0
+    return any(np.array_equal(-c.scores, above + share * (size[tied] - 1)) for share in (0.0, 0.5))
+
+
 def frame(results: Sequence["Consensus"], level: float) -> "pl.DataFrame":
     """A Polars frame of `table_columns`."""
     import polars as pl

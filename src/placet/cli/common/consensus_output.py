@@ -19,12 +19,12 @@ def show_result(result: "Consensus | ConsensusSet", level: float, top: int = 0) 
     ``top``: only this many of each board, if it is not 0.
     """
     from placet.aggregate import Consensus, ConsensusSet, Groups
-    from placet.aggregate.result.result_tables import table_rows
+    from placet.aggregate.result.result_tables import repeats_ranks, table_rows
 
     if isinstance(result, Consensus):
         with progress_bar("ranks"):
             (head, rows), bars = table_rows(result, level), interval_ends(result, level)
-        _show_board(head, rows[: top or None], bars[: top or None])
+        _show_board(head, rows[: top or None], bars[: top or None], scored=not repeats_ranks(result))
         return
     if isinstance(result, Groups) or not (isinstance(result, ConsensusSet) and sys.stdout.isatty()):
         with progress_bar("ranks"):
@@ -35,6 +35,8 @@ def show_result(result: "Consensus | ConsensusSet", level: float, top: int = 0) 
     shown = dict(list(result.items())[:SHOWN_INSTANCES])
     with progress_bar("ranks"):
         frame = replace(result, results=shown).to_frame(level)
+    if all(map(repeats_ranks, shown.values())):
+        frame = frame.drop("score")
     frame = frame.group_by(result.by, maintain_order=True).head(top or SHOWN_ITEMS)
     bars = [bar for c in shown.values() for bar in interval_ends(c, level)[: top or SHOWN_ITEMS]]
     show_table(frame.columns, frame.rows(), bars)
@@ -46,8 +48,11 @@ def show_result(result: "Consensus | ConsensusSet", level: float, top: int = 0) 
         )
 
 
-def _show_board(head: list[str], rows: list[tuple[Any, ...]], bars: "list[Bar | None]") -> None:
-    """Print one board: all digits to a pipe; on a terminal what a reader of a leaderboard looks for, and bars."""
+def _show_board(head: list[str], rows: list[tuple[Any, ...]], bars: "list[Bar | None]", *, scored: bool) -> None:
+    """Print one board: all digits to a pipe; on a terminal what a reader of a leaderboard looks for, and bars.
+
+    ``scored``: whether the scores say more than the ranks.
+    """
     if not sys.stdout.isatty() or not rows:
         show_table(head, rows, bars)
         return
@@ -57,7 +62,7 @@ def _show_board(head: list[str], rows: list[tuple[Any, ...]], bars: "list[Bar | 
     from placet.cli.common.terminal_tables import marks_of
 
     console = Console()
-    for line in leaderboard(head, rows, bars, console.width, marks_of(console)):
+    for line in leaderboard(head, rows, bars, console.width, marks_of(console), scored=scored):
         console.print(line, soft_wrap=True)
 
 

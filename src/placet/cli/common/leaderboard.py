@@ -16,16 +16,25 @@ LEFT = ("item", "could be")
 
 
 def leaderboard(
-    head: Sequence[str], rows: Sequence[Sequence[Any]], bars: Sequence[Bar | None], width: int, marks: str
+    head: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    bars: Sequence[Bar | None],
+    width: int,
+    marks: str,
+    *,
+    scored: bool = True,
 ) -> "list[Text]":
     """The lines of a board, from the columns of `Consensus.to_frame`; a rule stands between tiers.
 
-    Columns that are empty are left out.  Names are cut in the middle, so that bars have room; bars are left out if
-    there is none.  No line is longer than ``width`` unless the numbers alone are.
+    Columns that are empty are left out, and so are scores that are not ``scored``: they only repeat the ranks.  Names
+    are cut in the middle, so that bars have room; bars are left out if there is none.  No line is longer than ``width``
+    unless the numbers alone are.
     """
     from rich.text import Text
 
     columns = _shown_columns(head, rows)
+    if not scored:
+        del columns["score"]
     sizes = {name: max(map(len, cells)) for name, cells in columns.items()}
     room = width - sum(size for name, size in sizes.items() if name != "item") - GAP * (len(sizes) - 1)
     wanted = LEAST_BAR + GAP if any(bars) else 0
