@@ -1,10 +1,13 @@
 """Compiled kernels: what makes them stale, and where they are kept."""
 
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
 
 import placet.kernels.jit as jit
@@ -75,6 +78,63 @@ def test_a_second_process_finds_what_the_first_compiled(tmp_path):
     assert files
     assert _run(env) == first
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")} == files
+
+
+@jit.jit()
+def below(x, at):
+    """A part: of it there is machine code within `above` only."""
+    if x[at] < 0:
+        raise ValueError("negative")
+    return math.sqrt(x[at])
+
+
+@jit.jit()
+def above(x, at):
+    return 2.0 * below(x, at)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_what_a_kernel_calls_is_compiled_within_it_and_by_itself_once_python_calls_it():
+    x = np.array([4.0, -1.0])
+    assert above(x, 0) == 4.0
+    assert not below.overloads
+    with pytest.raises(ValueError, match="negative"):
+        above(x, 1)
+    assert below(x, 0) == 2.0
+    with pytest.raises(ValueError, match="negative"):
+        below(x, 1)
+    assert len(below.overloads) == 1
+    assert not above._part.overloads
+
+
+CURVED = """
+import numpy as np
+from placet.losses import Bound
+from placet.data import Lists
+bound = Bound("pl-partition", Lists(np.array([2.0, 2.0, 1.0, 0.0, 0.0]), np.array([0, 5]), np.ones(1)))
+s = np.array([0.5, -0.25, 0.125, 0.0, 1.0])
+print(*({asked}))
+"""
+
+
+@pytest.mark.jit
+def test_parts_on_disk_serve_kernels_that_are_compiled_later(tmp_path):
+    """A second process compiles the curvature from what the first lowered for the value, and gives the same."""
+    one = tmp_path / "one"
+
+    def run(asked, folder):
+        env = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
+        code = CURVED.replace("{asked}", asked)
+        return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+
+    def parts():
+        return {file.name: file.stat().st_mtime_ns for file in one.rglob("*log_probability*part*")}
+
+    assert run("bound.value_and_grad(s)[1]", one)
+    lowered = parts()
+    assert lowered
+    assert run("bound.curvature(s)", one) == run("bound.curvature(s)", tmp_path / "other")
+    assert parts() == lowered
 
 
 TOLD = """

@@ -1,4 +1,4 @@
-"""Compile kernels once and cache them in the first writable folder on disk.
+"""Compile kernels once, as whole as they are called, and cache them in the first writable folder on disk.
 
 Numba only notices changes in a kernel's own file.  Here the stamp of a kernel covers every kernel module that it
 imports, directly or indirectly, so an edit recompiles exactly the kernels that depend on it.
@@ -14,8 +14,11 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding  # type: ignore[import-untyped]
 import numba
-from numba.core import caching
+from numba.core import caching, compiler, compiler_machinery, typed_passes, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.registry import CPUDispatcher
 
 FOLDER = Path(__file__).parent
 IMPORT = re.compile(r"^(?:from placet\.kernels\.|import placet\.kernels\.)([\w.]+) (?:import|as) ", re.MULTILINE)
@@ -29,8 +32,105 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 def _compile(options: dict[str, Any], kernel: Callable[..., Any]) -> Any:
     dispatcher = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(kernel)
     if not numba.config.DISABLE_JIT:
-        dispatcher._cache = _KernelCache(kernel)
+        dispatcher.__class__ = _Kernel
+        dispatcher._cache = _KernelCache(kernel, _FileCache)
+        dispatcher._compiler._customize_flags = _Flags
+        dispatcher._options = options
     return dispatcher
+
+
+class _Kernel(CPUDispatcher):
+    """A kernel: called from Python it is machine code of its own; what other kernels call is its part.
+
+    Numba makes machine code of everything that a kernel calls, and then again within the kernel, and again within
+    those that call it.  A part is only lowered; it is optimized and translated within the kernels that Python calls.
+    """
+
+    @cached_property
+    def _part(self) -> Any:
+        options = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+        part = numba.njit(**options, **self._options)(self.py_func)
+        part._cache = _KernelCache(self.py_func, _PartFileCache)
+        part._compiler._customize_flags = _Flags
+        return part
+
+    @property
+    def _numba_type_(self) -> Any:
+        return types.Dispatcher(self._part)
+
+    def add_overload(self, cres: Any) -> None:
+        for env in cres._find_referenced_environments():  # of its parts, which no other machine code holds
+            cres.library.codegen.set_env(env.env_name, env)
+        super().add_overload(cres)
+
+
+_DEFAULTS = {name: option.default for name, option in compiler.Flags.options.items()}
+_ALIKE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options that make no difference to what a kernel calls, such as ``np.empty``: it is compiled once for all."""
+
+
+class _Flags(compiler.Flags):
+    """Options of a compilation.  Numba compares them at every operation, one by one: a tenth of all the time."""
+
+    __slots__ = ()
+
+    def values(self) -> dict[str, Any]:
+        return {**_DEFAULTS, **self._values, **_ALIKE}
+
+    def __hash__(self) -> int:
+        return _HASH
+
+
+_HASH = hash(compiler.Flags())  # that of the names of the options, which is the same for all
+
+
+class _NoEngine:
+    """Where a part would be known as machine code."""
+
+    def set_env(self, name: str, env: Any) -> None:
+        pass
+
+
+class _PartLibrary(JITCodeLibrary):
+    """Code that is linked into that of kernels, and never run by itself."""
+
+    codegen = _NoEngine()
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    def serialize_using_object_code(self) -> Any:
+        return self.serialize_using_bitcode()
+
+
+@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
+class _IntoParts(compiler_machinery.AnalysisPass):
+    """Lower into a `_PartLibrary`."""
+
+    _name = "placet_into_parts"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        return False
+
+
+class _PartCompiler(compiler.CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        steps = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state, "nopython")
+        steps.add_pass_after(_IntoParts, typed_passes.IRLegalization)
+        steps.finalize()
+        return [steps]
 
 
 @cache
@@ -134,16 +234,49 @@ class _FileCache(caching.FunctionCache):
         files._data_name_pattern = files._data_name_pattern.replace("{number", f"{os.getpid()}-{{number")
 
 
+class _PartLocator(_Locator):
+    def get_disambiguator(self) -> str:
+        return f"{self.line}-part"
+
+
+class _PartImplementation(_Implementation):
+    _locator_classes = (_PartLocator,)
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """As Numba does, but into a `_PartLibrary`."""
+        (name, _, code), fndesc, env, signature, _, _, annotation, _, envs = payload
+        library = _PartLibrary(target_context.codegen(), name)
+        library._final_module = llvmlite.binding.parse_bitcode(code)
+        library._finalize_final_module()
+        return compiler.compile_result(
+            typing_context=target_context.typing_context,
+            target_context=target_context,
+            library=library,
+            environment=env,
+            entry_point=target_context.get_executable(library, fndesc, env),
+            fndesc=fndesc,
+            type_annotation=annotation,
+            signature=signature,
+            objectmode=False,
+            lifted=(),
+            referenced_envs=envs,
+        )
+
+
+class _PartFileCache(_FileCache):
+    _impl_class = _PartImplementation
+
+
 class _KernelCache(caching.NullCache):
     """The cache of one kernel, opened on its first call, since most kernels of a module are never called."""
 
-    def __init__(self, kernel: Callable[..., Any]) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Callable[..., Any], kind: Any) -> None:
+        self.kernel, self.kind = kernel, kind
 
     @cached_property
     def files(self) -> caching._Cache:
         """The cache on disk, or a null cache if no folder is writable."""
-        return caching.NullCache() if cache_folder() is None else _FileCache(self.kernel)
+        return caching.NullCache() if cache_folder() is None else self.kind(self.kernel)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         return self.files.load_overload(sig, target_context)

@@ -97,8 +97,8 @@ class BallotPart:
             strict_orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)
         if self.rest is not None:
             s, grade = read_only(theta[self.rest.item]), read_only(-self.rest.tier.astype(np.float64))
-            columns, half = (self.rest.item, grade, self.rest.offsets, self.rest.weight), np.zeros_like(H)
-            partition.partition_hessian(s, *columns, HESSIAN_ACCURACY, half)
+            offsets, weight, half = read_only(self.rest.offsets), read_only(self.rest.weight), np.zeros_like(H)
+            partition.partition_hessian(s, self.rest.item, grade, offsets, weight, HESSIAN_ACCURACY, half)
             H += half
             H += half.T
         return H

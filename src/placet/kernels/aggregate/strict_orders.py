@@ -32,6 +32,15 @@ def strict_places(tier, offsets):
 
 
 @jit()
+def _most(tops):
+    """The largest number of strict places, 0 if there are none (``tops.max()`` takes Numba half a second)."""
+    most = 0
+    for top in tops:
+        most = max(most, top)
+    return most
+
+
+@jit()
 def _places(e, total, item, a, z, top, n_items, Z):
     """Write Z of every strict place, from last to first; return whether the ballot was summed by its complement.
 
@@ -57,7 +66,7 @@ def value_and_gradient(theta, e, item, offsets, tops, weight, grad):
     """Return the value; add the gradient to ``grad``.  ``e`` = e^theta, theta <= 0.  O(places) for complete ballots."""
     n = len(e)
     total, value, common = e.sum(), 0.0, 0.0
-    Z = np.empty(max(0, tops.max()) if len(tops) else 0)
+    Z = np.empty(_most(tops))
     for b in range(len(tops)):
         a, z, top, w = offsets[b], offsets[b + 1], tops[b], weight[b]
         if top <= 0 or w == 0.0:
@@ -87,7 +96,7 @@ def hessian(e, item, offsets, tops, weight, H):
     """Add the Hessian to ``H`` (n, n).  O(places^2) for complete ballots, O(rows^2) for others, plus O(n^2) once."""
     n = len(e)
     total, common, common_square = e.sum(), 0.0, 0.0
-    Z = np.empty(max(0, tops.max()) if len(tops) else 0)
+    Z = np.empty(_most(tops))
     tilt = np.zeros(n)
     for b in range(len(tops)):
         a, z, top, w = offsets[b], offsets[b + 1], tops[b], weight[b]

@@ -14,7 +14,6 @@ Loops with an exponential or a division contain no gathers, sums or tests for ze
 import math
 
 import numpy as np
-from numba import njit
 
 from placet.kernels.jit import jit
 from placet.kernels.ranges import find_tiers, longest
@@ -27,7 +26,7 @@ MOST_TIE = 300.0
 # ---- the models
 
 
-@njit(inline="always")
+@jit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def softplus(z):
     """(flat, e) such that log(1 + e^z) = flat + log(1 + e), flat = max(z, 0) and 0 < e = e^-abs(z) <= 1.
 
@@ -37,14 +36,14 @@ def softplus(z):
     return max(z, 0.0), exp(-abs(z))
 
 
-@njit(inline="always")
+@jit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def tie_weight(tie):
     """(nu, excess) such that e^tie = nu e^excess, nu <= e^MOST_TIE; computed once per loop."""
     excess = max(tie - MOST_TIE, 0.0)
     return math.exp(tie - excess), excess
 
 
-@njit(inline="always")
+@jit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def davidson_pair(d, nu, excess):
     """(flat, behind, tied) such that log(e^{d/2} + e^{-d/2} + e^tie) = flat + log(1 + behind + tied).
 

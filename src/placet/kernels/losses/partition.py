@@ -10,7 +10,6 @@ O(rows + nodes * tied rows) time, O(rows of a list) scratch memory.
 import math
 
 import numpy as np
-from numba import njit
 
 import placet.kernels.losses.quadrature as quadrature
 from placet.kernels.jit import jit
@@ -18,7 +17,7 @@ from placet.kernels.losses.plackett_luce import mean_below, stage_factor, tier_s
 from placet.kernels.ranges import longest, lowest_tier
 
 
-@njit(inline="always")
+@jit()
 def _stage(s, first, last, below, tol, item, node, exponent):
     """log P of one stage and its number of nodes; d_i, a_i, nodes and weights are left in the scratch arrays."""
     for r in range(first, last):
