@@ -106,6 +106,26 @@ def test_main_names_say_what_they_return_and_show_an_example(name):
         assert re.search(r"^Returns\n-------\n\S", text, re.MULTILINE)
 
 
+MAIN_METHODS = {
+    placet.Rankings: ["from_orders", "from_scores", "from_ranks", "to_comparisons", "describe"],
+    placet.Comparisons: ["from_battles", "describe"],
+    placet.Queries: ["from_arrays"],
+    placet.Consensus: [
+        *("to_frame", "to_pandas", "interval", "rank_interval", "tiers", "separated", "prob_above", "win_probability"),
+        *("next_pairs", "enough", "top_k_probability", "rank_probabilities", "agents_frame", "at", "history"),
+    ],
+    placet.LinearRanker: ["fit", "predict", "score", "save", "predict_top"],
+}
+
+
+@pytest.mark.parametrize("owner", MAIN_METHODS, ids=lambda owner: owner.__name__)
+def test_main_methods_say_what_they_return_and_show_an_example(owner):
+    for name in MAIN_METHODS[owner]:
+        text = inspect.getdoc(getattr(owner, name))
+        assert ">>> " in text, name
+        assert name == "save" or re.search(r"^Returns\n-------\n\S.*\n    \S", text, re.MULTILINE), name
+
+
 def test_data_and_rankers_show_themselves_in_notebooks():
     votes = placet.read({"a": ["<ant>", "bee"], "b": ["bee", "cat"], "winner": ["a", "tie"], "day": [1, 2]})
     shown = votes._repr_html_()

@@ -136,6 +136,14 @@ class Comparisons:
         ``{"length": length_a - length_b}``.  ``time``: dates (or text such as 2024-06-01, or numbers).
         ``weights="design"``: the weight of a vote says how many voters like this one it stands for; votes are then kept
         apart (each is an agent of its own unless agents are given) and weigh as much as their effective number.
+
+        Returns
+        -------
+        Comparisons
+            The pairs, with their wins and ties.
+
+        >>> Comparisons.from_battles(["ant", "bee"], ["bee", "cat"], ["a", "tie"])
+        Comparisons(2 pairs, 3 items, 2 votes)
         """
         n = len(a)
         result = outcome_codes(outcome)
@@ -271,7 +279,16 @@ class Comparisons:
         return Comparisons(self.i, self.j, self.wins_i, self.wins_j, self.ties, items=self.items)
 
     def describe(self) -> dict[str, Any]:
-        """Counts, ties, coverage, and connectivity of the "beats" graph.  O(rows)."""
+        """Counts, ties, coverage, and connectivity of the "beats" graph.  O(rows).
+
+        Returns
+        -------
+        dict
+            Words -> what there is.
+
+        >>> Comparisons.from_battles(["ant"], ["bee"], ["a"]).describe()["votes"]
+        1.0
+        """
         wins, ties = float(self.wins_i.sum() + self.wins_j.sum()), float(self.ties.sum())
         pairs = len(np.unique(np.minimum(self.i, self.j) * self.n_items + np.maximum(self.i, self.j)))
         seen = np.zeros(self.n_items, bool)

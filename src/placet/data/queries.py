@@ -111,6 +111,14 @@ class Queries:
         per query, in order of first appearance, or one per row, equal within a query.  ``relations`` are (rows, rows)
         matrices in the caller's order.  NaN in ``X`` is an error unless ``missing="keep"`` (trees can handle it);
         infinity always is.
+
+        Returns
+        -------
+        Queries
+            The rows, query by query, each from the best grade to the worst.
+
+        >>> Queries.from_arrays([[0.1], [0.4], [0.2]], [0, 1, 0], qid=[7, 7, 8])
+        Queries(2 queries, 3 rows, 1 features)
         """
         matrix, features = table(X)
         matrix = _features(matrix)

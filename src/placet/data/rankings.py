@@ -149,6 +149,11 @@ class Rankings:
 
         ``unlisted="last"`` puts the items that a ballot leaves out in one last tier.
 
+        Returns
+        -------
+        Rankings
+            The ballots.
+
         >>> Rankings.from_orders([["a", ("b", "c")], ["c"]], unlisted="last")[1]
         [('c',), ('a', 'b')]
         """
@@ -224,6 +229,11 @@ class Rankings:
         ``frame`` is a mapping of columns or any data frame.  The ballot's name becomes its agent; scores are kept.
         ``control``: numeric columns that may have helped a row.
 
+        Returns
+        -------
+        Rankings
+            The ballots.
+
         >>> ratings = {"user": [7, 7, 7], "film": ["a", "b", "c"], "stars": [3, 5, 3]}
         >>> Rankings.from_scores(ratings, ballot="user", item="film", score="stars")[0]
         [('b',), ('a', 'c')]
@@ -270,6 +280,11 @@ class Rankings:
         """Build ballots (rows) over items (columns) from ranks, lower is better; NaN is absent and equal ranks tie.
 
         The items of a data frame are its columns.
+
+        Returns
+        -------
+        Rankings
+            The ballots.
 
         >>> list(Rankings.from_ranks([[1, 2, 2], [float("nan"), 2, 1]], items="abc"))
         [[('a',), ('b', 'c')], [('c',), ('b',)]]
@@ -411,7 +426,16 @@ class Rankings:
             yield name, self[order[bounds[k] : bounds[k + 1]]]
 
     def describe(self) -> dict[str, Any]:
-        """Counts, ties, coverage, connectivity of the "beats" graph, and ballots that compare nothing.  O(rows)."""
+        """Counts, ties, coverage, connectivity of the "beats" graph, and ballots that compare nothing.  O(rows).
+
+        Returns
+        -------
+        dict
+            Words -> what there is.
+
+        >>> Rankings.from_orders([["a", "b"], ["b", "a"]]).describe()["ballots"]
+        2
+        """
         return breaking.describe_rankings(self.item, self.tier, self.offsets, self.weight, self.n_items) | {
             "agents": None if self.agents is None else len(self.agents),
             "instances": None if self.instances is None else len(self.instances),
@@ -491,6 +515,11 @@ class Rankings:
         """Pairs of items on the same ballot; a win counts once, or by the difference of tiers or of scores.
 
         A tie counts the weight of the ballot.  O(pairs); if only sums are needed, use ``net_wins``, which is O(rows).
+
+        Returns
+        -------
+        Comparisons
+            The pairs, with their wins and ties.
 
         >>> Rankings.from_orders([["a", ("b", "c")]]).to_comparisons().wins_i
         array([1., 1., 0.])

@@ -158,6 +158,16 @@ class Ranker(OrderProbabilities, BaseEstimator):
         ``takes_control``, a numeric table, one row per row of ``X``, of covariates that may have affected the grades
         (such as the position shown); their effects (``controls_``) are fitted along with the scores and left out by
         `predict`.  ``others``: arguments of other libraries raise an error that names the equivalent.
+
+        Returns
+        -------
+        Ranker
+            The ranker itself, fitted.
+
+        >>> import placet
+        >>> rows = placet.simulate.queries(20, 5, 3, random_state=0)
+        >>> placet.LinearRanker().fit(rows).coef_.shape
+        (3,)
         """
         refuse_other_arguments(others)
         refuse_search_without_routing()
@@ -233,6 +243,16 @@ class Ranker(OrderProbabilities, BaseEstimator):
         in the order of the original rows.  If a score depends on the other rows of the list, pass ``qid``: without it
         all rows form one list.  Relations between rows require ``Queries``.  The scores of `Parts` are in the order of
         the rows in their files.
+
+        Returns
+        -------
+        numpy.ndarray
+            Scores (rows,).
+
+        >>> import placet
+        >>> rows = placet.simulate.queries(20, 5, 3, random_state=0)
+        >>> placet.LinearRanker().fit(rows).predict(rows).shape
+        (100,)
         """
         if isinstance(X, Parts):
             return np.concatenate(X.sum(_scores_of_part, self, name="scores"))
@@ -246,6 +266,11 @@ class Ranker(OrderProbabilities, BaseEstimator):
         """The k best rows of every query, best first: a Polars table of ``query``, ``rank``, ``row`` and ``score``.
 
         ``row`` is the index in ``X``; rows of equal scores keep their order.  A query of fewer rows has all of them.
+
+        Returns
+        -------
+        polars.DataFrame
+            At most k rows per query.
 
         >>> import placet
         >>> data = placet.simulate.queries(20, 5, 3, random_state=0)
@@ -269,6 +294,16 @@ class Ranker(OrderProbabilities, BaseEstimator):
 
         ``sample_weight`` (scikit-learn's name): the weight of each query in the mean, in the form of ``weight`` in
         `fit`.
+
+        Returns
+        -------
+        float
+            The mean; for most metrics 1 is a perfect order.
+
+        >>> import placet
+        >>> rows = placet.simulate.queries(20, 5, 3, random_state=0)
+        >>> 0.5 < placet.LinearRanker().fit(rows).score(rows, metric="ndcg@5") < 1.0
+        True
         """
         chosen = metric_of(metric or self._metric())
         if isinstance(X, Parts):
@@ -278,7 +313,14 @@ class Ranker(OrderProbabilities, BaseEstimator):
         return mean_defined(chosen(self.predict(queries), queries.grade, queries.offsets), weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted ranker, with all rankers it contains, to one file, to be read by ``placet.load``."""
+        """Write the fitted ranker, with all rankers it contains, to one file, to be read by ``placet.load``.
+
+        >>> import placet, tempfile
+        >>> path = f"{tempfile.mkdtemp()}/model.placet"
+        >>> placet.LinearRanker().fit(placet.simulate.queries(20, 5, 3, random_state=0)).save(path)
+        >>> placet.load(path).n_features_in_
+        3
+        """
         self._check_fitted()
         model_files.save(path, self, RANKERS)
 

@@ -176,6 +176,16 @@ class Consensus:
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper bounds of each score: quantiles of the bootstrap draws, else score -+ z stderr; wider by
         Student's quantile if they come from few units.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            The lower and the upper bounds (n_items,).
+
+        >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
+        >>> low, high = c.interval(0.95)
+        >>> low.round(2), high.round(2)
+        (array([ 2.61,  2.51, -0.39]), array([3.39, 3.29, 0.39]))
         """
         self._need_uncertainty()
         if self.draws is None and self.roots is not None and self.stderr is not None:
@@ -204,6 +214,16 @@ class Consensus:
         once; "marginal": the same for a single item chosen beforehand, so the sets are narrower; "simulated": quantiles
         of the ranks of simulated scores (or bootstrap draws), which show how the ranks would vary, but cover less than
         ``level`` if items are nearly tied.  See `placet.aggregate.result.separation`.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            The best and the worst ranks (n_items,).
+
+        >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
+        >>> best, worst = c.rank_interval()
+        >>> best, worst
+        (array([1, 1, 3]), array([2, 2, 3]))
         """
         self._need_uncertainty()
         one_of(kind, ("simultaneous", "marginal", "simulated"), "kind")
@@ -240,6 +260,15 @@ class Consensus:
 
         The basis of rank sets and tiers: up to 1,000 items by the joint distribution of all differences (covariance or
         bootstrap draws), beyond by Holm's correction; up to 4,096 items.
+
+        Returns
+        -------
+        numpy.ndarray
+            Booleans (n_items, n_items).
+
+        >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
+        >>> c.separated()[0].tolist()  # ant is above cat, and perhaps not above bee
+        [False, False, True]
         """
         n = len(self.items)
         if self.stderr is None and self.units is not None:
@@ -264,6 +293,11 @@ class Consensus:
 
         A group ends at the first item that is separated from any item of it, so two neighbors in different groups need
         not be separated; `separated` tells.
+
+        Returns
+        -------
+        list of tuple
+            The items of each group.
 
         >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
         >>> c.tiers()
@@ -301,6 +335,16 @@ class Consensus:
         the model of all votes, for data whose amount did not depend on what they said: looked at again and again, it is
         wrong much more often than 1 - level.  ``margin`` (log odds; only with ``look="any"``): differences smaller than
         that may be left open, so that items too close to call are given up as a tie.
+
+        Returns
+        -------
+        GoalVerdict
+            True or false where a condition is asked for, with what is settled and what is open.
+
+        >>> import placet
+        >>> votes = placet.simulate.battles([2.0, 0.0], 100, items=["ant", "bee"])
+        >>> bool(placet.consensus(votes).enough("best"))
+        True
         """
         asked = self._question(goal, k, item, level, margin)
         if one_of(look, LOOKS, "look") == "any":
@@ -347,12 +391,32 @@ class Consensus:
         return found
 
     def rank_probabilities(self, *, random_state: int = 0) -> Floats:
-        """(n_items, n_items): the probability that item i has rank r + 1, by simulation or from the bootstrap draws."""
+        """(n_items, n_items): the probability that item i has rank r + 1, by simulation or from the bootstrap draws.
+
+        Returns
+        -------
+        numpy.ndarray
+            Probabilities (n_items, n_items), whose rows and columns sum to 1.
+
+        >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
+        >>> c.rank_probabilities()[2].round(2)  # cat is third
+        array([0., 0., 1.])
+        """
         self._need_uncertainty()
         return uncertainty.rank_probabilities(self._simulated_scores(random_state))
 
     def prob_above(self, a: Hashable, b: Hashable) -> float:
-        """The probability that item ``a`` is truly above item ``b``, given the data."""
+        """The probability that item ``a`` is truly above item ``b``, given the data.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+
+        >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
+        >>> round(c.prob_above("ant", "bee"), 2)
+        0.64
+        """
         self._need_uncertainty()
         i, j = self._number(a), self._number(b)
         found = uncertainty.prob_above(self._level_scores, self.stderr, self.covariance, self.draws, i, j, self.roots)
@@ -362,14 +426,36 @@ class Consensus:
         return min(max(found, 1 - most), most)
 
     def top_k_probability(self, k: int, *, random_state: int = 0) -> Floats:
-        """The probability that each item is among the best ``k``, by simulation or from the bootstrap draws."""
+        """The probability that each item is among the best ``k``, by simulation or from the bootstrap draws.
+
+        Returns
+        -------
+        numpy.ndarray
+            Probabilities (n_items,), whose sum is ``k``.
+
+        >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
+        >>> c.top_k_probability(2).round(2)
+        array([1., 1., 0.])
+        """
         self._need_uncertainty()
         if not 1 <= k <= len(self.items):
             raise ValueError(f"k must be in 1..{len(self.items)}, the number of items, not {k}")
         return uncertainty.top_k_probability(self._simulated_scores(random_state), k)
 
     def at(self, when: Any) -> "Consensus":
-        """The scores at another time (a date such as "2024-06-01"), for scores that drift (``drift=``)."""
+        """The scores at another time (a date such as "2024-06-01"), for scores that drift (``drift=``).
+
+        Returns
+        -------
+        Consensus
+            The board of that time.
+
+        >>> import placet
+        >>> votes = {"a": "xxyy", "b": "yyxx", "winner": ["a", "b", "a", "a"], "day": [1, 1, 2, 2]}
+        >>> c = placet.consensus(placet.read_battles(votes, time="day"), drift=0.5, step=1)
+        >>> bool(c.at(1).scores[0] > c.at(2).scores[0])  # x fell
+        True
+        """
         history = self._history()
         tau = history.step_of(when)
         keep, (scores, stderr) = history.active(tau), history.at_step(tau)
@@ -404,7 +490,19 @@ class Consensus:
         return replace(self, items=items, scores=scores[keep], stderr=stderr[keep], **known)
 
     def history(self, *items: Hashable) -> "pl.DataFrame":
-        """A Polars frame of scores over time (``drift=``): item, time, score, stderr; of all items or those named."""
+        """A Polars frame of scores over time (``drift=``): item, time, score, stderr; of all items or those named.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row per item and time.
+
+        >>> import placet
+        >>> votes = {"a": "xxyy", "b": "yyxx", "winner": ["a", "b", "a", "a"], "day": [1, 1, 2, 2]}
+        >>> c = placet.consensus(placet.read_battles(votes, time="day"), drift=0.5, step=1)
+        >>> c.history("x").columns
+        ['item', 'time', 'score', 'stderr']
+        """
         number = self._history().number
         for item in items:
             if item not in number:
@@ -420,6 +518,16 @@ class Consensus:
         """The model's probability that ``a`` strictly beats ``b`` in a single comparison.
 
         ``at``: the date, for scores that drift; the result is averaged over the uncertainty of both scores on it.
+
+        Returns
+        -------
+        float
+            Between 0 and 1; with that of the other way round and that of a tie it makes 1.
+
+        >>> import placet
+        >>> c = placet.consensus(placet.Comparisons.from_battles("aab", "bbc", ["a", "a", "tie"]))
+        >>> c.win_probability("a", "b") > c.win_probability("b", "a")
+        True
         """
         if at is not None:
             number = self._history().number
@@ -465,6 +573,11 @@ class Consensus:
         high, low, votes), if a vote of a source costs ``cost[source]``; those without a cost are not asked.  What
         lowers the doubt about the pairs that the goal leaves open most, for its price, is asked for, until the budget
         is spent (`placet.aggregate.asking.budget_split`); the goal is "order" if none is named.
+
+        Returns
+        -------
+        list of tuple
+            Pairs of items, or rows (source, high, low, votes) if there is a ``budget``.
 
         >>> import placet
         >>> people = placet.simulate.battles([1.0, 0.5, 0.0], 40, items=["x", "y", "z"])
@@ -544,7 +657,17 @@ class Consensus:
     # Display and export
 
     def to_pandas(self, level: float = 0.95) -> Any:
-        """The table of `to_frame` as a pandas data frame; needs pandas."""
+        """The table of `to_frame` as a pandas data frame; needs pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per item.
+
+        >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
+        >>> c.to_pandas()["rank"].tolist()
+        [1, 2, 3]
+        """
         import pandas as pd
 
         return pd.DataFrame(self.to_frame(level).to_dict(as_series=False))
@@ -560,6 +683,17 @@ class Consensus:
         """A Polars frame, best first: item, score, stderr, rank, its set rank_low..rank_high, tier, support.
 
         Unknown values are null.  ``scale="elo"`` gives scores and standard errors in points, see `in_points`.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row per item.
+
+        >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
+        >>> c.to_frame().columns
+        ['item', 'score', 'stderr', 'rank', 'rank_low', 'rank_high', 'tier', 'support']
+        >>> c.to_frame()["rank_high"].to_list()
+        [2, 2, 3]
         """
         shown = self if scale is None else self.in_points(scale, anchor, anchor_value)
         return result_tables.frame([shown], level)
@@ -586,7 +720,18 @@ class Consensus:
         return self.effects.to_frame()
 
     def agents_frame(self) -> "pl.DataFrame":
-        """A Polars frame of what was learned about each agent (rater, voter), as with ``agents="sharpness"``."""
+        """A Polars frame of what was learned about each agent (rater, voter), as with ``agents="sharpness"``.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row per agent.
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("abab", "baba", ["a", "b", "a", "a"], agent=[1, 1, 2, 2])
+        >>> placet.consensus(votes, agents="sharpness").agents_frame().columns[:2]
+        ['agent', 'votes']
+        """
         import polars as pl
 
         if self.agents is not None:
