@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import math
 import re
 import runpy
 import shutil
@@ -134,6 +135,22 @@ def test_commands_print_what_is_shown(page, printed):
     for one, answer in printed.get(page, ()):
         assert answer.code == 0, (one.command, answer.notes)
         assert not one.output or one.is_printed_by(answer.output), (one.command, answer.output)
+
+
+def test_numbers_in_the_words_of_getting_started_are_those_of_its_files():
+    """Blocks are run; these stand in sentences."""
+    files = DOCS / "files"
+    votes, ballots, rows = (placet.read(files / name) for name in ("votes.csv", "club.ballots", "search.letor"))
+    decided = votes.wins_i.sum() + votes.wins_j.sum()
+    counted = {
+        f"{decided + votes.ties.sum():.0f} votes on {['no', 'one', 'two', 'three', 'four', 'five'][len(votes.items)]}",
+        f"{['', 'ten', 'twenty'][int(ballots.weight.sum()) // 10]} of them on three lines",
+        f"{len(rows.grade):,} of them",
+        f"{1 / (1 + math.exp(-1)):.0%} of",
+    }
+    assert len((files / "club.ballots").read_text().splitlines()) == 3
+    text = (DOCS / "getting_started.md").read_text()
+    assert {words for words in counted if words not in text} == set()
 
 
 def test_the_first_pages_show_commands(printed):
