@@ -11,6 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy is imported; also 
 
 NEED_PYTORCH = [
     "src/placet/rank/multilabel/label_ranker.py",
+    "src/placet/rank/torch/native_losses.py",
     "src/placet/rank/torch/neural.py",
     "src/placet/rank/torch/training_adapters.py",
     "docs/howto/labels.md",
