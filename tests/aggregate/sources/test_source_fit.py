@@ -326,6 +326,24 @@ def test_order_of_sources_items_and_rows_and_splits(pair):
     assert third.scores == pytest.approx(first.scores, abs=1e-6)
 
 
+@pytest.mark.parametrize("ties", ["davidson", "rao-kupper", "none"])
+def test_votes_that_are_all_ties_are_joined(pair, ties):
+    """The tie parameter goes far out, and a step of Newton's method may leave its domain."""
+    for weight in (0.001, 1.0, 30.0):
+        even = drawn(np.zeros(6), 60, np.random.default_rng(26), 1.0).reweighted(weight)
+        found = consensus(Sources({"human": pair[0], "judge": even}, "human"), ties=ties)
+        assert found.fit.converged
+        assert np.isfinite(found.stderr).all()
+        assert found.ranking[0] == consensus(pair[0], ties=ties).ranking[0]
+    ahead = Comparisons.from_battles(["a"] * 3, ["b"] * 3, ["b", "tie", "tie"], weight=[60.0, 15.0, 15.0])
+    little = Comparisons.from_battles(["a"] * 2, ["b"] * 2, ["b", "tie"], weight=[0.039, 0.021])
+    even = Comparisons.from_battles(["a"], ["b"], ["tie"], weight=[10.0])
+    for data in ({"one": ahead, "two": little, "three": even}, {"one": ahead, "three": even}):
+        assert np.isfinite(consensus(Sources(data), ties=ties).stderr).all()  # at some points sites go astray
+    two = [drawn(np.zeros(2), k, np.random.default_rng(1), 1.0).reweighted(30.0) for k in (1, 10)]
+    assert consensus(Sources({"human": two[0], "judge": two[1]}), ties=ties).scores == pytest.approx([0, 0], abs=1e-6)
+
+
 def test_ballots_and_tables_join_votes(pair):
     human, judge = pair
     rng = np.random.default_rng(8)

@@ -82,7 +82,15 @@ class JointPosterior:
             self._known = (x.copy(), found)
         return self._known[1]
 
+    def _allows(self, x: Floats) -> bool:
+        """Whether all likelihoods have a value at x."""
+        own = [(one, self.own(x, k)) for k, one in enumerate(self.others)]
+        own += [] if self.target is None else [(self.target, self.of_target(x))]
+        return all(one.allows(part) for one, part in own if hasattr(one, "allows"))
+
     def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
+        if not self._allows(x):
+            return np.inf, np.zeros(self.size)
         w, a, v = self.widths
         theta, grad, slopes = x[: self.n], np.zeros(self.size), self.derivatives(x)
         value = 0.5 * float(theta @ theta) / w**2

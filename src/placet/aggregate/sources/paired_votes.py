@@ -268,6 +268,8 @@ class PairedPosterior(JointPosterior):
 
     def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
         value, grad = super().value_and_gradient(x)
+        if value == np.inf:
+            return value, grad
         grad[self.linked][: self.judged] += self.target.pull
         return value, grad
 

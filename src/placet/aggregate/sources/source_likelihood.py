@@ -85,6 +85,10 @@ class VoteLikelihood:
         pull = 0.5 * p.scale * pair_likelihood.third_derivative(p, x) * variance
         return np.asarray(np.bincount(p.i, pull, p.n_items) - np.bincount(p.j, pull, p.n_items))
 
+    def allows(self, x: Floats) -> bool:
+        """Whether the tie parameter is one, as stored in x: Rao-Kupper's is positive."""
+        return not (self.counts.model == "rao-kupper" and x[self.counts.n_items] <= 0)
+
     def tie(self, x: Floats) -> float:
         """The tie parameter; -inf if no ties are expected."""
         return pair_likelihood.tie_parameter(self.counts, x)[0]

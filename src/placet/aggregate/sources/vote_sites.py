@@ -45,9 +45,10 @@ LEAST_VARIANCE = 1e-12
 LONGEST, NARROWEST, WIDEST = 2.0, 0.2, 3.0
 """Bounds of an update: the move of a mean in standard errors, and the factor of a variance."""
 
-AT_ONCE, MOST_CHANGE = 4_000_000, 0.5
+AT_ONCE, MOST_CHANGE, LARGEST = 4_000_000, 0.5, 1e12
 """For the second order as many numbers are worked on at once as the first, in single precision; it changes no variance
-by a larger share than the second.
+by a larger share than the second.  Points with covariances or inverse errors above the third are lost to rounding, and
+have no weight.
 """
 
 
@@ -163,7 +164,13 @@ def _answer(at: "SiteUnknowns", which: Ints, curvature: list[Floats], linear: li
             directions.append(at.directions(k, which) / np.sqrt(variance)[:, :, None])
     if not slopes:
         return found
-    return _second_order(found, C, *(np.concatenate(part, axis=1) for part in (slopes, bends, directions)))
+    third, fourth, P = (np.concatenate(part, axis=1) for part in (slopes, bends, directions))
+    sane = (np.abs(C).max(axis=(1, 2)) < LARGEST) & (np.abs(P).max(axis=(1, 2)) < LARGEST)
+    changed = _second_order(SiteAnswer(*(part[sane] for part in found)), C[sane], third[sane], fourth[sane], P[sane])
+    for part, new, none in zip(found, changed, (-np.inf, 0.0, 0.0)):
+        part[sane] = new
+        part[~sane] = none
+    return found
 
 
 def _second_order(found: SiteAnswer, C: Floats, third: Floats, fourth: Floats, P: Floats) -> SiteAnswer:

@@ -105,7 +105,7 @@ def _prior_mass(evidence: SourceEvidence) -> float:
 
 def _by_points(evidence: SourceEvidence, z: Floats, here: Posterior, H: Floats) -> Average | None:
     """Theta averaged over `POINTS` points of z, drawn from Student's t around the mode and reweighted by the
-    evidence; None if few of them carry the weight.
+    evidence; None if few of them carry the weight, or sites went astray.
 
     The points are a lattice along the principal axes, whose signs are those of their largest entries: the same
     for any order of the sources.
@@ -119,8 +119,13 @@ def _by_points(evidence: SourceEvidence, z: Floats, here: Posterior, H: Floats) 
     x, log_density = student_points(d, POINTS * (TIMES_MORE if scores <= FEW_SCORES else 1))
     moves = np.zeros((len(x), len(z)))
     moves[:, at] = x @ axes.T
-    values, means, covariances = _at_many(evidence, z + moves)
+    try:
+        values, means, covariances = _at_many(evidence, z + moves)
+    except np.linalg.LinAlgError:  # expectation propagation went astray: the quadratics remain
+        return None
     ratio = values - here.value - log_density
+    if not np.isfinite(ratio.max()):
+        return None
     weight = np.exp(ratio - ratio.max())
     mass = here.value + float(ratio.max() + np.log(weight.mean())) + float(np.linalg.slogdet(axes)[1])
     weight /= weight.sum()
