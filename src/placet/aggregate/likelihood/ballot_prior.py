@@ -44,12 +44,11 @@ def square_sum(b: Ballots, theta: Floats, random_state: int) -> tuple[float, flo
     pull = np.append(without_trend(b.trend, theta[:n]), np.zeros(b.n - n))
     own = float(theta[:n] @ pull[:n])
     if b.n <= (MOST_INVERTED if b.closed else MOST_COLUMNS):
-        H = _hessian(b, theta)
-        C = _inverse(b, H.copy())
+        C = _inverse(b, _hessian(b, theta))
         back = C @ pull
         S = without_trend(b.trend, C[:n, :n])
         trace, spread = float(np.trace(S)), b.precision * float((S * S.T).sum())
-        bend = float((C * _forward_derivative(lambda x: _hessian(b, x), theta, back, H)).sum())
+        bend = float((C * _directional_derivative(lambda x: _hessian(b, x), theta, back)).sum())
     else:
         times, diagonal = _products(b, theta)
         back = optim.cg(times, pull, rtol=STEP_ACCURACY, diagonal=diagonal)
@@ -78,12 +77,6 @@ def _directional_derivative(at: Map, theta: Floats, v: Floats, h: float = 1e-3) 
         return 0.0 * at(theta)
     step = h / size * v
     return (at(theta + step) - at(theta - step)) / (2 * h / size)
-
-
-def _forward_derivative(at: Map, theta: Floats, v: Floats, here: Floats, h: float = 1e-6) -> Floats:
-    """As `_directional_derivative`, from ``here`` = at(theta) and one other value, where each takes long."""
-    size = float(np.abs(v).max(initial=0.0))
-    return (at(theta + h / size * v) - here) / (h / size) if size > 0 else 0.0 * here
 
 
 def _swapped_product(b: Ballots, v: Floats, theta: Floats) -> Floats:
