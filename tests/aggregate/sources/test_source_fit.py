@@ -560,3 +560,31 @@ def test_deviations_are_centered_and_errors_finite(seed, v, a):
     e, error = deviations(one, a, v, rng.standard_normal(6), np.eye(6))
     assert e.sum() == pytest.approx(0, abs=1e-8)
     assert np.isfinite(error).all()
+
+
+def _votes_on_a_pair(won, lost, tied):
+    n = won + lost + tied
+    return Comparisons.from_battles(["a"] * n, ["b"] * n, ["a"] * won + ["b"] * lost + ["tie"] * tied)
+
+
+@pytest.mark.parametrize(
+    ("asked", "other"),
+    [
+        ((0, 60, 30), (0, 0, 10)),
+        ((0, 60, 1), (0, 0, 10)),
+        ((0, 60, 5), (10, 0, 3)),
+        ((0, 1, 30), (10, 0, 3)),
+        ((1, 0, 100), (10, 0, 3)),
+        ((60, 1, 1), (0, 10, 0)),
+        ((3, 0, 5), (0, 10, 0)),
+    ],
+)
+def test_ridges_of_ties_and_few_wins_lead_nowhere(asked, other):
+    """Where nearly no vote is won by one side, or nearly all tie, scores and tie rate are open together."""
+    votes = _votes_on_a_pair(*asked)
+    board = placet.consensus(placet.Sources({"asked": votes, "other": _votes_on_a_pair(*other)}, "asked"))
+    alone, joined = (float(one.scores[0] - one.scores[1]) for one in (placet.consensus(votes), board))
+    assert abs(joined - alone) < 6.0  # between 16 and 1,800 apart before
+    assert np.isfinite(board.stderr).all()
+    if not other[0] and not other[1]:
+        assert joined * alone > 0  # ties of another source do not turn the order round

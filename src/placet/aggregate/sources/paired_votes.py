@@ -113,11 +113,11 @@ def verdicts_on(target: Comparisons, judged: Comparisons | Parts, order: bool = 
     key, side = _keys(i[there], j[there], q[there], n)
     wanted, place = np.unique(key, return_inverse=True)
     sums = as_parts(judged).sum(_verdict_sums, wanted, n, order, name="verdicts")
-    total = sums[1, place]
-    found = np.full((len(target), len(sums) - 1), np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found[there] = (side * np.delete(sums, 1, axis=0)[:, place] / total).T
-    return found[:, 0], np.nan_to_num(found[:, 1:])
+    found, mean = np.zeros((len(sums) - 1, len(target))), side * np.delete(sums, 1, axis=0)[:, place]
+    seen = np.zeros(len(target), bool)
+    seen[there] = sums[1, place] > 0
+    found[:, seen] = mean[:, seen[there]] / sums[1, place[seen[there]]]
+    return np.where(seen, found[0], np.nan), found[1:].T
 
 
 def _keys(i: Ints, j: Ints, q: Ints, n: int) -> tuple[Ints, Ints]:

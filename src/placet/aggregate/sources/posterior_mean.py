@@ -25,30 +25,43 @@ FEW_VOTES, MOST_UNKNOWNS, MOST_ROWS = 100.0, 66, 600
 or rows of such votes, than the others.
 """
 
-LONGEST = 1.0
-"""The longest move of a score in one round, in standard errors."""
+LEAST_SAID, ROUNDING = 0.5, 1e-9
+"""The share of what votes say about any difference that what is open beside the scores must leave for them to be sites.
+"""
+
+LONGEST, FARTHEST = 1.0, 0.4
+"""The longest move of a score in one round, in standard errors, and the longest that a first order may ask for."""
 
 
 def around_mean(joint: JointPosterior, x: Floats, z: Floats, evidence: SourceEvidence) -> SourceEvidence:
-    """The evidence around the mode x, at z = (log w, log a, log v), expanded about the mean.  O(n^3) a source."""
-    widths, x = Widths.of(z), x.copy()
+    """The evidence around the mode x, at z = (log w, log a, log v), expanded about the mean.  O(n^3) a source.
+
+    Where the mean seems to lie farther than `FARTHEST` errors from the mode, the first order says nothing: many ties
+    beside few wins leave a ridge of scores and tie parameters that is far from quadratic.  Then it is expanded about
+    the mode.
+    """
+    widths, mode, about_mode, x, farthest = Widths.of(z), x, evidence, x.copy(), 0.0
     for left in reversed(range(MOST_ROUNDS)):
         covariances = score_covariances(evidence, widths, evidence.at(z).covariance)
         bent = _with_skew(evidence, joint, x, covariances)
         new = _means(bent, widths, z)
         moved = [_bounded(m - x[at], C) for m, at, C in zip(new, _places(joint), covariances)]
-        if not left or max(float(np.abs(move / _error(C)).max()) for move, C in zip(moved, covariances)) < ENOUGH:
+        far = max(float(np.abs(move / _error(C)).max()) for move, C in zip(moved, covariances))
+        farthest = max(farthest, far)
+        if not left or far < ENOUGH:
             break
         for move, at in zip(moved, _places(joint)):
             x[at] += move
         evidence = SourceEvidence(joint, x, evidence.free)
+    if farthest > FARTHEST:
+        evidence, bent, x = about_mode, copy(about_mode), mode
     bent.sites = _sites(evidence, bent, joint, x)
     return bent
 
 
 def _sites(evidence: SourceEvidence, bent: SourceEvidence, joint: JointPosterior, x: Floats) -> list[SiteSource]:
     """The sources, the target first: few votes as sites at x, others with their ``bent`` quadratics; none if no source
-    has few votes, or that is too much work.
+    has few votes, or one says too little, or that is too much work.
     """
     own = [(one, joint.own(x, k)) for k, one in enumerate(joint.others)]
     own = own if joint.target is None else [(joint.target, joint.of_target(x)), *own]
@@ -57,10 +70,20 @@ def _sites(evidence: SourceEvidence, bent: SourceEvidence, joint: JointPosterior
     if not any(few) or rows > MOST_ROWS or joint.n + sum(len(one.index) for one in joint.others) > MOST_UNKNOWNS:
         return []
     both = zip(_quadratics(evidence, joint), _quadratics(bent, joint))
-    return [
+    found = [
         site_source(*place, *plain) if s else held_source(place[0].index, *lowered)
         for s, place, (plain, lowered) in zip(few, own, both)
     ]
+    return found if all(_says_most(one) for one in found) else []
+
+
+def _says_most(one: SiteSource) -> bool:
+    """Whether votes say at least `LEAST_SAID` of what they would if tie parameter and effects were known; what is
+    known of these does not move with the sites, and would leave a source that says less without a bound.
+    """
+    known = (one.difference.T * one.curvature) @ one.difference
+    said = np.linalg.eigvalsh(one.rest + (1 - LEAST_SAID) * known)
+    return bool(said[0] >= -ROUNDING * max(float(np.trace(known)), 1.0))
 
 
 def _quadratics(evidence: SourceEvidence, joint: JointPosterior) -> list[tuple[Floats, Floats]]:

@@ -18,6 +18,9 @@ from placet.data.arrays import Floats
 MOST_ROUNDS, ACCURACY = 30, 0.01
 """Maximum rounds of mode and evidence, and the change of log scales and widths at which they stop."""
 
+MOST_WIDER = 0.5
+"""A log width of theta that moves farther than this with the expansion about the mean says that it does not hold."""
+
 FIRST_WIDTH = 0.3
 
 
@@ -85,8 +88,10 @@ def fit_sources(target: Any, others: Sequence[Any], n: int, max_iter: int = 200)
     found = joint.mode(x, Widths.of(z), max_iter)
     evidence = around(joint, found.x, free)
     if others and around is SourceEvidence:  # a table alone keeps its mode, and pairing its own quadratic
-        evidence = around_mean(joint, found.x, z, evidence)
-        z = evidence.best(z)
+        about_mean = around_mean(joint, found.x, z, evidence)
+        new = about_mean.best(z)
+        if abs(new[0] - z[0]) <= MOST_WIDER:
+            evidence, z = about_mean, new
     average, unrelated = average_over_relations(evidence, z)
     message = "converged" if converged else f"not converged: scales and widths still move after {MOST_ROUNDS} rounds"
     fit = optim.Fit(found.x, found.value, found.grad_norm, steps + found.n_iter, converged, message)

@@ -45,6 +45,9 @@ much it is wider than the evidence at its mode.
 FEW_SCORES, TIMES_MORE = 10, 4
 """With at most so many unknown scores a point costs next to nothing, and there are so many times more of them."""
 
+ASTRAY = 1.0
+"""Sites whose mean is farther than so many errors from that of the quadratics have gone astray: these remain."""
+
 RULED_OUT = 50.0
 """Points whose log prior is so far below the largest are left out where each costs much."""
 
@@ -132,6 +135,8 @@ def _by_points(evidence: SourceEvidence, z: Floats, here: Posterior, H: Floats) 
     if 1 / (weight @ weight) < LEAST_POINTS:
         return None
     mean = weight @ means
+    if evidence.sites and (np.abs(mean - here.mean) > ASTRAY * np.sqrt(np.diag(here.covariance))).any():
+        return None
     off = (means - mean) * np.sqrt(weight)[:, None]
     covariance = off.T @ off + np.einsum("p,pij->ij", weight, covariances)
     return Average(mass - 0.5 * d * float(np.log(2 * np.pi)) + _prior_mass(evidence), mean, covariance, H)
