@@ -568,18 +568,19 @@ def _votes_on_a_pair(won, lost, tied):
 
 
 @pytest.mark.parametrize(
-    ("asked", "other"),
+    ("asked", "other", "rough"),
     [
-        ((0, 60, 30), (0, 0, 10)),
-        ((0, 60, 1), (0, 0, 10)),
-        ((0, 60, 5), (10, 0, 3)),
-        ((0, 1, 30), (10, 0, 3)),
-        ((1, 0, 100), (10, 0, 3)),
-        ((60, 1, 1), (0, 10, 0)),
-        ((3, 0, 5), (0, 10, 0)),
+        ((0, 60, 30), (0, 0, 10), True),
+        ((0, 60, 1), (0, 0, 10), True),
+        ((0, 60, 5), (10, 0, 3), True),
+        ((0, 1, 30), (10, 0, 3), False),
+        ((1, 0, 100), (10, 0, 3), True),
+        ((60, 1, 1), (0, 10, 0), True),
+        ((3, 0, 5), (0, 10, 0), True),
+        ((60, 40, 20), (50, 50, 10), False),
     ],
 )
-def test_ridges_of_ties_and_few_wins_lead_nowhere(asked, other):
+def test_ridges_of_ties_and_few_wins_lead_nowhere(asked, other, rough):
     """Where nearly no vote is won by one side, or nearly all tie, scores and tie rate are open together."""
     votes = _votes_on_a_pair(*asked)
     board = placet.consensus(placet.Sources({"asked": votes, "other": _votes_on_a_pair(*other)}, "asked"))
@@ -588,3 +589,4 @@ def test_ridges_of_ties_and_few_wins_lead_nowhere(asked, other):
     assert np.isfinite(board.stderr).all()
     if not other[0] and not other[1]:
         assert joined * alone > 0  # ties of another source do not turn the order round
+    assert any("rougher than usual" in note for note in board.notes) == rough

@@ -38,7 +38,7 @@ def around_mean(joint: JointPosterior, x: Floats, z: Floats, evidence: SourceEvi
 
     Where the mean seems to lie farther than `FARTHEST` errors from the mode, the first order says nothing: many ties
     beside few wins leave a ridge of scores and tie parameters that is far from quadratic.  Then it is expanded about
-    the mode.
+    the mode, and ``rough``.
     """
     widths, mode, about_mode, x, farthest = Widths.of(z), x, evidence, x.copy(), 0.0
     for left in reversed(range(MOST_ROUNDS)):
@@ -55,13 +55,16 @@ def around_mean(joint: JointPosterior, x: Floats, z: Floats, evidence: SourceEvi
         evidence = SourceEvidence(joint, x, evidence.free)
     if farthest > FARTHEST:
         evidence, bent, x = about_mode, copy(about_mode), mode
-    bent.sites = _sites(evidence, bent, joint, x)
+    sites = _sites(evidence, bent, joint, x)
+    clear = all(_says_most(one) for one in sites)
+    bent.sites = sites if clear else []
+    bent.rough = farthest > FARTHEST or not clear
     return bent
 
 
 def _sites(evidence: SourceEvidence, bent: SourceEvidence, joint: JointPosterior, x: Floats) -> list[SiteSource]:
     """The sources, the target first: few votes as sites at x, others with their ``bent`` quadratics; none if no source
-    has few votes, or one says too little, or that is too much work.
+    has few votes, or that is too much work.
     """
     own = [(one, joint.own(x, k)) for k, one in enumerate(joint.others)]
     own = own if joint.target is None else [(joint.target, joint.of_target(x)), *own]
@@ -70,11 +73,10 @@ def _sites(evidence: SourceEvidence, bent: SourceEvidence, joint: JointPosterior
     if not any(few) or rows > MOST_ROWS or joint.n + sum(len(one.index) for one in joint.others) > MOST_UNKNOWNS:
         return []
     both = zip(_quadratics(evidence, joint), _quadratics(bent, joint))
-    found = [
+    return [
         site_source(*place, *plain) if s else held_source(place[0].index, *lowered)
         for s, place, (plain, lowered) in zip(few, own, both)
     ]
-    return found if all(_says_most(one) for one in found) else []
 
 
 def _says_most(one: SiteSource) -> bool:

@@ -203,6 +203,11 @@ def _notes(sources: Sources, found: SourceFit) -> list[str]:
             f"the items fall into {len(apart)} groups that no source joins ({one}, ... and {other}, ...): "
             "between them only the prior decides; aggregate each group alone"
         )
+    if found.rough:
+        notes.append(
+            "so few votes, or so many ties, leave scores, tie rates and scales open together: the fit is taken about "
+            "its most probable values, and scores and errors are rougher than usual"
+        )
     if sources.target is None:
         notes.append("no target: the scores are what the sources have in common; target= names the one that counts")
     return notes

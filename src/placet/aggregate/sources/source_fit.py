@@ -28,7 +28,7 @@ FIRST_WIDTH = 0.3
 class SourceFit:
     """``mean`` (n,) and ``covariance`` (n, n) of theta, averaged over z = (log w, log a, log v); ``z`` is its mode and
     ``z_covariance`` its covariance; ``x`` the joint mode at z; ``unrelated`` (others,) the probability that a source
-    has nothing to do with theta.
+    has nothing to do with theta; ``rough`` if an approximation of last resort had to do.
     """
 
     joint: JointPosterior
@@ -40,6 +40,7 @@ class SourceFit:
     z_covariance: Floats
     unrelated: Floats
     fit: optim.Fit
+    rough: bool = False
 
     @property
     def widths(self) -> Widths:
@@ -92,11 +93,14 @@ def fit_sources(target: Any, others: Sequence[Any], n: int, max_iter: int = 200)
         new = about_mean.best(z)
         if abs(new[0] - z[0]) <= MOST_WIDER:
             evidence, z = about_mean, new
+        else:
+            evidence.rough = True
     average, unrelated = average_over_relations(evidence, z)
     message = "converged" if converged else f"not converged: scales and widths still move after {MOST_ROUNDS} rounds"
     fit = optim.Fit(found.x, found.value, found.grad_norm, steps + found.n_iter, converged, message)
     spread = average.z_covariance * np.outer(free, free)
-    return SourceFit(joint, evidence, found.x, z, average.mean, average.covariance, spread, unrelated, fit)
+    rough = evidence.rough or average.rough
+    return SourceFit(joint, evidence, found.x, z, average.mean, average.covariance, spread, unrelated, fit, rough)
 
 
 def _learn_tables(joint: JointPosterior, x: Floats, z: Floats) -> float:

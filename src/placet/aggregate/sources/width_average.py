@@ -48,19 +48,23 @@ FEW_SCORES, TIMES_MORE = 10, 4
 ASTRAY = 1.0
 """Sites whose mean is farther than so many errors from that of the quadratics have gone astray: these remain."""
 
+SOME = 0.05
+"""The average over models is rough if those of at least this probability are."""
+
 RULED_OUT = 50.0
 """Points whose log prior is so far below the largest are left out where each costs much."""
 
 
 class Average(NamedTuple):
     """Log evidence with z integrated out and the prior of what is related, mean and covariance of theta averaged over
-    z, and the covariance of z.
+    z, and the covariance of z; ``rough`` if sites or points that were asked for could not be used.
     """
 
     mass: float
     mean: Floats
     covariance: Floats
     z_covariance: Floats
+    rough: bool = False
 
 
 def average(evidence: SourceEvidence, z: Floats) -> Average:
@@ -76,7 +80,8 @@ def average(evidence: SourceEvidence, z: Floats) -> Average:
     values, axes = np.linalg.eigh(-H)
     values = np.maximum(values, LEAST_CURVATURE)
     few = evidence.free.sum() <= MOST_OPEN and evidence.n**3 * (1 + len(evidence.sources)) <= MOST_WORK
-    if few and (np.abs(axes.T * evidence.free).max(axis=1)[values < OPEN**-2] > 0).any():
+    asked = few and bool((np.abs(axes.T * evidence.free).max(axis=1)[values < OPEN**-2] > 0).any())
+    if asked:
         found = _by_points(evidence, z, here, H)
         if found is not None:
             return found._replace(z_covariance=(axes / values) @ axes.T)
@@ -98,7 +103,7 @@ def average(evidence: SourceEvidence, z: Floats) -> Average:
         covariance -= here.covariance
         for w, node in zip(weight, nodes):
             covariance += w * (node.covariance + np.outer(node.mean - center, node.mean - center))
-    return Average(mass, mean, covariance, (axes / values) @ axes.T)
+    return Average(mass, mean, covariance, (axes / values) @ axes.T, asked)
 
 
 def _prior_mass(evidence: SourceEvidence) -> float:
@@ -213,7 +218,8 @@ def average_over_relations(evidence: SourceEvidence, z: Floats) -> tuple[Average
     mean = sum(w * one.mean for w, one in zip(weight, models))
     spread = [one.covariance + np.outer(one.mean - mean, one.mean - mean) for one in models]
     covariance = sum(w * one for w, one in zip(weight, spread))
-    return models[0]._replace(mean=np.asarray(mean), covariance=np.asarray(covariance)), unrelated
+    rough = bool(weight @ [one.rough for one in models] > SOME)
+    return models[0]._replace(mean=np.asarray(mean), covariance=np.asarray(covariance), rough=rough), unrelated
 
 
 def _value_without(evidence: SourceEvidence, z: Floats, k: int) -> float:

@@ -81,7 +81,10 @@ def _cholesky(S: Floats) -> Floats:
 
 
 class SourceEvidence:
-    """The evidence around a mode ``x`` of the joint posterior, as a function of z = (log w, log a, log v)."""
+    """The evidence around a mode ``x`` of the joint posterior, as a function of z = (log w, log a, log v).
+
+    ``rough``: the scores are too far from normal for any expansion but the one about the mode.
+    """
 
     def __init__(self, joint: JointPosterior, x: Floats, free: Floats):
         self.n, self.free, self.related = joint.n, free, np.ones(len(joint.others), bool)
@@ -92,6 +95,7 @@ class SourceEvidence:
             self.base[np.ix_(at, at)], self.linear[at] = L, r
         self.sources: list[Quadratic] = []
         self.sites: list[SiteSource] = []
+        self.rough = False
         for k, one in enumerate(joint.others):
             L, r = quadratic(one, joint.own(x, k))
             values, vectors = eigh(L, driver="evd", check_finite=False)
