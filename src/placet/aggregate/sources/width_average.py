@@ -12,7 +12,13 @@ from scipy.special import chdtri, gammaln, ndtri
 
 from placet.aggregate.sources.joint_mode import Widths
 from placet.aggregate.sources.vote_sites import propagate
-from placet.aggregate.sources.width_evidence import LEAST_CURVATURE, SCALE_PRIOR, Posterior, SourceEvidence, log_prior
+from placet.aggregate.sources.width_evidence import (
+    LEAST_CURVATURE,
+    SCALE_PRIOR,
+    Posterior,
+    SourceEvidence,
+    log_prior_density,
+)
 from placet.data.arrays import Floats
 
 NODE, NODE_WEIGHT = 3.0**0.5, 1 / 6
@@ -160,7 +166,7 @@ def _at_many(evidence: SourceEvidence, points: Floats) -> tuple[Floats, Floats, 
 
 def _by_sites(evidence: SourceEvidence, points: Floats) -> tuple[Floats, Floats, Floats]:
     """`_at_many` by expectation propagation; points that the prior rules out have no weight."""
-    count, values = len(evidence.sources), np.array([log_prior(z, evidence.related)[0] for z in points])
+    count, values = len(evidence.sources), log_prior_density(points, evidence.related)
     means, covariances = np.zeros((len(points), evidence.n)), np.zeros((len(points), evidence.n, evidence.n))
     at = values > values.max() - RULED_OUT
     a, v = np.ones((at.sum(), len(evidence.sites))), np.zeros((at.sum(), len(evidence.sites)))

@@ -227,18 +227,30 @@ def _gram(vectors: Any, weight: Floats) -> Any:
 
 
 def log_prior(z: Floats, related: Any = slice(None)) -> tuple[float, Floats, Floats]:
-    """Log prior density of z, up to a constant, its gradient, and the diagonal of its Hessian.
+    """`log_prior_density` of z, its gradient, and the diagonal of its Hessian."""
+    k = len(z) // 2
+    square = _squares_over_prior(z)
+    slope, bend = np.append(2.0, np.ones(k)) - square, np.full(k, -1 / SCALE_PRIOR**2)
+    return (
+        float(log_prior_density(z, related)),
+        np.concatenate([slope[:1], bend * z[1 : 1 + k], slope[1:]]),
+        np.concatenate([-2 * square[:1], bend, -2 * square[1:]]),
+    )
+
+
+def log_prior_density(z: Floats, related: Any = slice(None)) -> Floats:
+    """Log prior density of z (..., z), up to a constant.
 
     ``related`` (sources,): which sources have a scale; unless said, all.
     """
-    k = len(z) // 2
-    a, wide = z[1 : 1 + k], np.append(z[0], z[1 + k :])
-    square = np.exp(2 * wide) / np.append(SPREAD_PRIOR, np.full(k, WIDTH_PRIOR)) ** 2
-    slope = np.append(2.0, np.ones(k)) - square
-    value = float(z[0] + wide.sum() - 0.5 * square.sum()) - 0.5 * float((a[related] ** 2).sum()) / SCALE_PRIOR**2
-    bend = np.full(k, -1 / SCALE_PRIOR**2)
-    return (
-        value,
-        np.concatenate([slope[:1], bend * a, slope[1:]]),
-        np.concatenate([-2 * square[:1], bend, -2 * square[1:]]),
-    )
+    k = z.shape[-1] // 2
+    a = z[..., 1 : 1 + k][..., related]
+    wide = 2 * z[..., 0] + z[..., 1 + k :].sum(axis=-1)
+    return np.asarray(wide - 0.5 * _squares_over_prior(z).sum(axis=-1) - 0.5 * (a**2).sum(axis=-1) / SCALE_PRIOR**2)
+
+
+def _squares_over_prior(z: Floats) -> Floats:
+    """(..., 1 + sources): the squares of w and v in units of their priors."""
+    k = z.shape[-1] // 2
+    wide = np.concatenate([z[..., :1], z[..., 1 + k :]], axis=-1)
+    return np.asarray(np.exp(2 * wide) / np.append(SPREAD_PRIOR, np.full(k, WIDTH_PRIOR)) ** 2)
