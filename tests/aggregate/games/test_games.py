@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
-from scipy.stats import poisson, skellam
+from scipy.stats import skellam
 
 import placet
 from placet.aggregate.games.game_design import decayed_weight
@@ -40,6 +40,11 @@ LAWS = [
 ]
 
 
+def pmf(k, mean):
+    """Poisson's law, by hand: that of scipy takes 50 times as long for one number."""
+    return math.exp(k * math.log(mean) - mean - math.lgamma(k + 1))
+
+
 def probability(law, eta, own, x, y):
     """By the definition."""
     if isinstance(law, OrderedMargins):
@@ -52,10 +57,11 @@ def probability(law, eta, own, x, y):
             return 1 - at_least(1, d) - at_least(1, -d)
         return at_least(k, d if m > 0 else -d) - at_least(k + 1, d if m > 0 else -d)
     a, b, c = math.exp(eta[0]), math.exp(eta[1]), math.exp(own[0]) if law.shared else 0.0
-    p = sum(poisson.pmf(x - k, a) * poisson.pmf(y - k, b) * poisson.pmf(k, c) for k in range(int(min(x, y)) + 1))
+    both = range(int(min(x, y)) + 1 if law.shared else 1)
+    p = sum(pmf(x - k, a) * pmf(y - k, b) * (pmf(k, c) if law.shared else 1.0) for k in both)
     if not law.drawn:
         return p
-    odds, draw = math.exp(own[-1]), sum(poisson.pmf(k, a) * poisson.pmf(k, b) for k in range(60))
+    odds, draw = math.exp(own[-1]), sum(pmf(k, a) * pmf(k, b) for k in range(60))
     return p * (odds if x == y else 1.0) / (1 + (odds - 1) * draw)
 
 
