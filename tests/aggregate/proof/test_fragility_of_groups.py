@@ -7,6 +7,7 @@ import pytest
 
 import placet
 from placet.aggregate.proof.removal import removable
+from placet.aggregate.sources import width_average
 
 
 def grouped_votes(seed, by):
@@ -65,7 +66,8 @@ def smallest(board, pieces, claim):
         (several_sources, "judge", (0, 7, 9), {}),
     ],
 )
-def test_groups_against_every_set(make, by, seeds, options):
+def test_groups_against_every_set(monkeypatch, make, by, seeds, options):
+    monkeypatch.setattr(width_average, "MOST_OPEN", 0)  # what is searched does not depend on how sources are averaged
     found_any = 0
     for seed in seeds:
         data = make(seed)
