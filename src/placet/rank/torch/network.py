@@ -81,7 +81,7 @@ def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
 def network_scores(network: Sequence[Layer], X: Any) -> Weights:
     """Outputs (rows, outputs) for dense or CSR rows, by NumPy and SciPy only: a fitted network needs no PyTorch."""
     (W, b), *later = network
-    out = np.asarray(X.astype(np.float32, copy=False) @ W) + b
+    out = np.asarray(X.astype(W.dtype, copy=False) @ W) + b
     for W, b in later:
         np.maximum(out, 0.0, out=out)
         out = out @ W.T

@@ -254,10 +254,11 @@ class NeuralRanker(Ranker):
         return add_network(graph, graph.standardize(self.mean_, self.scale_, rows), network)
 
     def _scores(self, queries: Queries) -> Floats:
-        network, X = layers(self.weights_, self.sizes_.tolist()), queries.X
+        """Computed in double precision and rounded to single: equal rows tie, wherever among the others they stand."""
+        network, X = layers(self.weights_.astype(np.float64), self.sizes_.tolist()), queries.X
         size = max(1, ROWS_AT_ONCE // 16) if len(self.bin_low_) else ROWS_AT_ONCE
         blocks = (X[a : a + size] for a in range(0, X.shape[0], size))
-        found = [network_scores(network, self._columns(block))[:, 0] for block in blocks]
+        found = [network_scores(network, self._columns(block))[:, 0].astype(np.float32) for block in blocks]
         return np.concatenate([np.zeros(0), *found], dtype=np.float64)
 
 
