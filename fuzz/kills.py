@@ -285,7 +285,7 @@ def lose_scheduler(after: int) -> None:
     try:
         while not file.exists():  # a client that waits for it waits as long for a lost scheduler
             time.sleep(0.1)
-        with Client(scheduler_file=str(file), timeout=15) as client:
+        with Client(scheduler_file=str(file), timeout=6) as client:  # also how long a lost scheduler is looked for
             client.wait_for_workers(1, timeout=120)
             parts = Parts.of([ballots[np.arange(k, 400, 4)] for k in range(4)])
             passes = [0]
