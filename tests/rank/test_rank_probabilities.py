@@ -127,12 +127,14 @@ def test_tiers_have_their_own_probabilities_of_pairs_and_of_being_first(scores):
     s = np.array(scores)
     above, first = by_enumeration(s, "pmop-fd")
     i, j = np.nonzero(~np.eye(len(s), dtype=bool))
-    one, other = tier_probabilities.pair_outcomes(s, i, j)
-    assert_allclose(one, above[i, j], atol=1e-12)
-    assert_allclose(other, above[j, i], atol=1e-12)
+    by_means = by_enumeration(s, "pmop-exact")
+    for loss, table in (("pmop-fd", above), ("pmop-exact", by_means[0])):
+        one, other = tier_probabilities.pair_outcomes(s, i, j, loss)
+        assert_allclose(one, table[i, j], atol=1e-12)
+        assert_allclose(other, table[j, i], atol=1e-12)
     assert_allclose(tier_probabilities.first_shares(s, np.array([0, len(s)]), "pmop-fd"), first, atol=1e-12)
     exact = tier_probabilities.first_shares(s, np.array([0, 0, len(s)]), "pmop-exact")
-    assert_allclose(exact, by_enumeration(s, "pmop-exact")[1], atol=1e-12)
+    assert_allclose(exact, by_means[1], atol=1e-12)
 
 
 def test_pairs_of_a_long_list_are_as_often_apart_as_in_draws():
@@ -141,10 +143,10 @@ def test_pairs_of_a_long_list_are_as_often_apart_as_in_draws():
     tier = np.empty((20_000, 40))
     tier[ballots.ballot, ballots.item] = ballots.tier
     i, j = np.array([0, 5, int(s.argmax()), 7]), np.array([1, 3, int(s.argmin()), 2])
-    one, other = tier_probabilities.pair_outcomes(s, i, j)
+    one, other = tier_probabilities.pair_outcomes(s, i, j, "pmop-fd")
     assert_allclose(one, (tier[:, i] < tier[:, j]).mean(axis=0), atol=0.015)
     assert_allclose(other, (tier[:, i] > tier[:, j]).mean(axis=0), atol=0.015)
-    shifted = tier_probabilities.pair_outcomes(s[::-1] + 100, 39 - i, 39 - j)
+    shifted = tier_probabilities.pair_outcomes(s[::-1] + 100, 39 - i, 39 - j, "pmop-fd")
     assert_allclose(shifted[0], one, atol=1e-11)
 
 
@@ -169,10 +171,39 @@ def test_rankers_of_tiers_give_the_probabilities_of_tiers():
     for ask in (staged.top1_probability, staged.calibration):
         with pytest.raises(ValueError, match="with stage_scale"):
             ask(test)
-    with pytest.raises(ValueError, match="'pmop-exact' gives no probability that one row is above another"):
-        LinearRanker("pmop-exact").fit(data[:20]).pairwise_probability(test, 0, 1)
-    with pytest.raises(ValueError, match="take at most 1000"):
-        tier_probabilities.pair_outcomes(np.zeros(1001), np.array([0]), np.array([1]))
+    with pytest.raises(ValueError, match="'pmop-backward' gives no probability that one row is above another"):
+        LinearRanker("pmop-backward").fit(data[:20]).pairwise_probability(test, 0, 1)
+    for loss, n in (("pmop-fd", 1000), ("pmop-exact", 18)):
+        with pytest.raises(ValueError, match=f"has {n + 1} rows.* at most {n} rows"):
+            tier_probabilities.pair_outcomes(np.zeros(n + 1), np.array([0]), np.array([1]), loss)
+
+
+def test_pairs_by_means_depend_on_neither_order_shift_nor_range_of_scores():
+    s, i, j = 3 * np.random.default_rng(5).normal(size=9), np.arange(8), np.arange(1, 9)
+    one, other = tier_probabilities.pair_outcomes(s, i, j, "pmop-exact")
+    again = tier_probabilities.pair_outcomes(s[::-1] + 1e4, 8 - i, 8 - j, "pmop-exact")
+    assert_allclose(again[0], one, atol=1e-11)
+    assert_allclose(again[1], other, atol=1e-11)
+    # gaps of 10,000: each stage draws the best row alone, whatever underflows
+    steep = np.array([-2e4, 1e4, 0.0, -1e4])
+    found = tier_probabilities.pair_outcomes(steep, np.array([1, 2, 3]), np.array([2, 3, 0]), "pmop-exact")
+    assert_allclose(found, [[1.0] * 3, [0.0] * 3], atol=1e-12)
+    close = np.array([1e4, -1e4, -1e4 + 1.0])  # the pair that remains is that of a list of two
+    found = tier_probabilities.pair_outcomes(close, np.array([2]), np.array([1]), "pmop-exact")
+    alone = tier_probabilities.pair_outcomes(close[1:], np.array([1]), np.array([0]), "pmop-exact")
+    assert_allclose(found, alone, atol=1e-12)
+
+
+def test_rankers_by_means_give_the_probabilities_of_their_own_tiers():
+    data = queries(60, (3, 5), 3, grades=3, noise=0.7, random_state=1)
+    ranker, test = LinearRanker("pmop-exact").fit(data[:40]), data[40:]
+    s = ranker.predict(test)[: test.offsets[1]]
+    above, first = by_enumeration(s, "pmop-exact")
+    assert_allclose(ranker.top1_probability(test)[: len(s)], first, atol=1e-12)
+    assert_allclose(ranker.pairwise_probability(test, [0, 1], [1, 0]), [above[0, 1], above[1, 0]], atol=1e-12)
+    p = ranker.calibration(test).predicted
+    ranker.loss = "pmop-fd"  # the same scores under another model
+    assert not np.allclose(p[:3], ranker.calibration(test).predicted[:3], atol=1e-3)
 
 
 def test_draws_of_tiers_are_calibrated_and_plackett_luce_is_too_sure_of_them():

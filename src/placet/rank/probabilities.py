@@ -30,10 +30,11 @@ def refuse_unless_order(loss: str) -> None:
 
 def refuse_unless_pairs(loss: str) -> None:
     """Raise a ``ValueError`` unless the loss defines the probability of a pair."""
-    if law_of(loss) not in ("order", "pairs"):
+    if law_of(loss) not in ("order", "pairs") and stage_potential(loss) is None:
+        by_tiers = [name for name in _losses_with("partition") if stage_potential(name) is not None]
         raise ValueError(
             f"loss {loss!r} gives no probability that one row is above another; "
-            f"fit with one of {_losses_with('order', 'pairs')} for that"
+            f"fit with one of {_losses_with('order', 'pairs') + by_tiers} for that"
         )
 
 
@@ -90,7 +91,7 @@ def pair_probabilities(s: Floats, i: Ints, j: Ints, loss: str, params: Mapping[s
     """P(row i above row j) and P(below) in the list of scores ``s``; they depend on other rows only if tiers do."""
     if stage_potential(loss) is not None:
         refuse_stages(loss, params)
-        return pair_outcomes(s, i, j)
+        return pair_outcomes(s, i, j, loss)
     gap = s[i] - s[j]
     return probability_above(gap, loss, params), probability_above(-gap, loss, params)
 
@@ -227,7 +228,7 @@ class Calibration:
 
 def calibration(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any], *, bins: int = 10) -> Calibration:
     """Compare P(i above j | not tied) >= 1/2 with how often grade i > grade j.  O(rows^2) per list; O(nodes rows^3)
-    where rows are drawn in tiers.
+    or, under "pmop-exact", O(3^rows) where rows are drawn in tiers.
 
     Queries count by their weight; pairs of equal grades are left out; bins are equal parts of [1/2, 1].
     """
@@ -333,7 +334,8 @@ class OrderProbabilities:
         """Probability that row ``i`` of ``X`` is above row ``j`` of the same list (numbers, or arrays of them).
 
         For losses that define a distribution over orders, logistic(s_i - s_j), or over the outcomes of a pair, which
-        may include ties.  Under "pmop-fd" it depends on all rows of the list, and the rest is P(below) and P(tied).
+        may include ties.  Under "pmop-fd" and "pmop-exact" it depends on all rows of the list, and the rest is
+        P(below) and P(tied); lists have at most 1,000 and 18 rows.
         """
         refuse_unless_pairs(self._loss())
         queries = self._rows_to_score(X, qid)

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 
 from placet.data.arrays import Floats, Ints
 from placet.kernels.losses import pmop_exact, softmax
-from placet.kernels.rank import tier_pairs as kernels
+from placet.kernels.rank import subset_pairs, tier_pairs as kernels
 from placet.losses import LOSSES
 
 MOST_ROWS = 1000
-"""Longest list for probabilities of pairs: a table of as many rows and columns, computed once."""
+"""Longest list for probabilities of pairs by sums: a table of as many rows and columns, computed once."""
+
+MOST_ROWS_BY_MEANS = 18
+"""Longest list for probabilities of pairs by means: 3^18 steps, about a second."""
 
 
 def stage_potential(loss: str) -> str | None:
@@ -68,16 +71,32 @@ def _mean_inverse_size(n: int) -> float:
     return float((weight / m).sum() / weight.sum())
 
 
-def pair_outcomes(s: Floats, i: Ints, j: Ints) -> tuple[Floats, Floats]:
+def pair_outcomes(s: Floats, i: Ints, j: Ints, loss: str) -> tuple[Floats, Floats]:
     """P(row i of the list above row j), P(below), for arrays of rows; the rest is P(in one tier).
 
-    Both depend on all rows of the list: the more there are, the more often a row is drawn with another's tier.
-    O(nodes (N^2 + N pairs)), with at most 1,000 rows.
+    Both depend on all rows of the list: the more there are, the more often a row is drawn with another's tier.  By
+    sums: O(nodes (N^2 + N pairs)), with at most 1,000 rows.  By means: O(3^N), with at most 18, as the probability of
+    each set of remaining rows has a normalizer of its own.
 
-    >>> [p.round(6).tolist() for p in pair_outcomes(np.zeros(2), np.array([0]), np.array([1]))]
+    >>> i, j = np.array([0]), np.array([1])
+    >>> [p.round(6).tolist() for p in pair_outcomes(np.zeros(2), i, j, "pmop-fd")]
     [[0.333333], [0.333333]]
+    >>> [p.round(6).tolist() for p in pair_outcomes(np.array([1.0, 0.0]), i, j, "pmop-exact")]  # e : 1 : sqrt(e)
+    [[0.50648], [0.186324]]
     """
     n = len(s)
+    if stage_potential(loss) == "means":
+        _refuse_long(
+            n,
+            MOST_ROWS_BY_MEANS,
+            "pairs of rows under the general state sum over all sets of rows that may remain, 3^rows steps",
+            "give the best rows of the list, or fit with pmop-fd or pl-partition",
+        )
+        order = np.argsort(-s, kind="stable")
+        table, place = np.empty((n, n)), np.empty(n, np.int64)
+        subset_pairs.pairs_above(np.ascontiguousarray(s[order], np.float64), table)
+        place[order] = np.arange(n)
+        return table[place[i], place[j]], table[place[j], place[i]]
     _refuse_long(n, MOST_ROWS)
     apart, ahead = _laws(n)
     pair, back = np.unique(np.stack([np.minimum(i, j), np.maximum(i, j)]), axis=1, return_inverse=True)
@@ -95,9 +114,11 @@ def _laws(n: int) -> tuple[Floats, Floats]:
     return apart[n], ahead[n]
 
 
-def _refuse_long(n: int, most: int) -> None:
+def _refuse_long(
+    n: int,
+    most: int,
+    what: str = "probabilities under models over ordered partitions",
+    way_out: str = "give the best rows of the list, or fit with pl-partition",
+) -> None:
     if n > most:
-        raise ValueError(
-            f"a list has {n} rows; probabilities under models over ordered partitions take at most {most}: give the "
-            "best rows of the list, or fit with pl-partition"
-        )
+        raise ValueError(f"a list has {n} rows; {what}, at most {most} rows: {way_out}")
