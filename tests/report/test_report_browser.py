@@ -204,6 +204,8 @@ def test_paper_has_whole_rows_and_plain_heads(opened, tmp_path):
     assert page.evaluate(f"({style})('.league tbody tr', 'breakInside')") == "avoid"
     assert page.evaluate(f"({style})('.league thead', 'display')") == "table-header-group"
     assert page.evaluate(f"({style})('.league thead th.plot', 'position')") == "static"
-    page.set_viewport_size({"width": 688, "height": 1000})  # A4 between its margins
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert page.locator(".league tbody th").first.bounding_box()["width"] > 90
+    for sheet in (page, opened("owned.html")):
+        sheet.emulate_media(media="print")
+        sheet.set_viewport_size({"width": 688, "height": 1000})  # A4 between its margins
+        assert sheet.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert sheet.locator(".league tbody th").first.bounding_box()["width"] > 90

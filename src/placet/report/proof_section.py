@@ -39,7 +39,7 @@ def fragility_blocks(c: Consensus) -> list[PageBlock]:
     first = found[0]
     meaning = (
         f"Without these {first.unit}s another item has the place; each set was found by ranking again without it. "
-        '"At most": a smaller set may do the same.'
+        "“At most”: a smaller set may do the same."
     )
     notes = Notes(notes=sentences([f"{text}." for text in words if text], c.items))
     return [notes, meaning, *_removed(first, first.claims[0])]
