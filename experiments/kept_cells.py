@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import placet
-from experiments.common import Timer, expected, output_folder
+from experiments.common import Timer, check, expected, output_folder, parser
 
 
 def digest_of(script: str) -> str:
@@ -66,3 +66,10 @@ def run_cells(cells: Iterable[Cell], given: argparse.Namespace, script: str) -> 
             print(f"{name}: {words}  ({spent.cpu:.1f} CPU s)", flush=True)
             ours |= found
     return ours
+
+
+def check_cells(cells: Callable[[bool, int], Iterable[Cell]], about: str | None, script: str) -> None:
+    """All that a script of cells does: ``cells(quick, seed)`` are run and compared with what is expected of them."""
+    given = parser(about, cells=True).parse_args()
+    ours = run_cells(cells(given.quick, given.seed), given, script)
+    check(ours, expected(script, "quick" if given.quick else ""), part=bool(given.only))

@@ -13,15 +13,13 @@ out of it, that fit no top; "above" of an item that is not.  A second quantity k
 share of polls with a clear best item, a clear top and a clear order that say so, rightly.
 """
 
-from argparse import Namespace
 from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from experiments.asking.crowds import Crowd, adversary, by_our_rule, uniform
-from experiments.common import check, expected, parser
-from experiments.kept_cells import Cell, run_cells
+from experiments.kept_cells import Cell, check_cells
 from placet.aggregate.asking.goal_evidence import GoalEvidence
 from placet.aggregate.goal_verdict import Goal
 
@@ -85,36 +83,36 @@ def cells(sizes: tuple[int, ...]) -> list[tuple[str, Goal, int, str]]:
     ]
 
 
-def run_cell(name: str, world: str, goal: Goal, n: int, asked: str, given: Namespace) -> Iterator[tuple[str, float]]:
+def run_cell(
+    name: str, world: str, goal: Goal, n: int, asked: str, quick: bool, seed: int
+) -> Iterator[tuple[str, float]]:
     """The share of runs with a false statement."""
-    runs, votes = (QUICK_RUNS, QUICK_VOTES) if given.quick else (RUNS, VOTES)
+    runs, votes = (QUICK_RUNS, QUICK_VOTES) if quick else (RUNS, VOTES)
     tie = np.log(2.0) if world == "ties frequent" else -np.inf
-    crowd = Crowd(scores(world, goal, n), goal, runs * 5 if n == 2 else runs, votes, given.seed, tie)
+    crowd = Crowd(scores(world, goal, n), goal, runs * 5 if n == 2 else runs, votes, seed, tie)
     yield name, float(np.isfinite(crowd.run(ASKING[asked], is_false, false=True)).mean())
 
 
-def run_ours(name: str, goal: Goal, n: int, given: Namespace) -> Iterator[tuple[str, float]]:
+def run_ours(name: str, goal: Goal, n: int, quick: bool, seed: int) -> Iterator[tuple[str, float]]:
     """The share of runs in which our rule of asking says what is true, of items far apart."""
-    runs, votes = (QUICK_RUNS, QUICK_VOTES) if given.quick else (RUNS, VOTES)
-    crowd = Crowd(-2.0 * np.arange(float(n)), goal, runs, votes, given.seed)
+    runs, votes = (QUICK_RUNS, QUICK_VOTES) if quick else (RUNS, VOTES)
+    crowd = Crowd(-2.0 * np.arange(float(n)), goal, runs, votes, seed)
     yield name, float(np.isfinite(crowd.run(by_our_rule, is_said)).mean())
 
 
-def every_cell(given: Namespace) -> Iterator[Cell]:
-    sizes = QUICK_SIZES if given.quick else SIZES
+def every_cell(quick: bool, seed: int) -> Iterator[Cell]:
+    sizes = QUICK_SIZES if quick else SIZES
     for world, goal, n, asked in cells(sizes):
         name = f"simulated, {world}, {n} items, {goal.text}, {asked}"
-        yield name, partial(run_cell, name, world, goal, n, asked, given)
-    n = sizes[-1] if given.quick else 10
+        yield name, partial(run_cell, name, world, goal, n, asked, quick, seed)
+    n = sizes[-1] if quick else 10
     for goal in goals(n):
         name = f"simulated, gaps of 2, {n} items, {goal.text}, our rule, said"
-        yield name, partial(run_ours, name, goal, n, given)
+        yield name, partial(run_ours, name, goal, n, quick, seed)
 
 
 def main() -> None:
-    given = parser(__doc__, cells=True).parse_args()
-    ours = run_cells(every_cell(given), given, __file__)
-    check(ours, expected(__file__, "quick" if given.quick else ""), part=bool(given.only))
+    check_cells(every_cell, __doc__, __file__)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 import placet
-from experiments.common import check, expected, parser
-from experiments.kept_cells import Cell, run_cells
+from experiments.kept_cells import Cell, check_cells
 from placet import Comparisons, Rankings
 from placet.data import Parts
 
@@ -173,11 +172,13 @@ def cells_of_other_ballots(quick: bool, seed: int) -> Iterator[Cell]:
                 yield f"simulated, {what}, {each} rows", partial(by_agent, what, method, data, 0, each, runs, seed)
 
 
+def cells(quick: bool, seed: int) -> Iterator[Cell]:
+    for kind in (cells_of_agents, cells_of_designs, cells_of_other_ballots):
+        yield from kind(quick, seed)
+
+
 def main() -> None:
-    given = parser(__doc__, cells=True).parse_args()
-    kinds = (cells_of_agents, cells_of_designs, cells_of_other_ballots)
-    ours = run_cells((cell for kind in kinds for cell in kind(given.quick, given.seed)), given, __file__)
-    check(ours, expected(__file__, "quick" if given.quick else ""), part=bool(given.only))
+    check_cells(cells, __doc__, __file__)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ from functools import partial
 import numpy as np
 
 import placet
-from experiments.common import check, expected, parser
-from experiments.kept_cells import Cell, run_cells
+from experiments.kept_cells import Cell, check_cells
 from placet import Rankings, Scores
 
 TABLES = ((40, 10), (40, 20), (10, 5), (3, 6), (40, 100), (12, 3))
@@ -91,9 +90,7 @@ def cells(quick: bool, seed: int) -> Iterator[Cell]:
 
 
 def main() -> None:
-    given = parser(__doc__, cells=True).parse_args()
-    ours = run_cells(cells(given.quick, given.seed), given, __file__)
-    check(ours, expected(__file__, "quick" if given.quick else ""), part=bool(given.only))
+    check_cells(cells, __doc__, __file__)
 
 
 if __name__ == "__main__":
