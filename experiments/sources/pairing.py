@@ -16,7 +16,7 @@ from experiments.kept_cells import Keep, KeptCells, anew
 from experiments.sources.judges import _read, _rmse
 from placet.data import Comparisons
 
-RUNS, QUICK_RUNS, SPLITS = 60, 12, 16
+RUNS, QUICK_RUNS, SPLITS = 200, 12, 16
 ITEMS, VOTED, SHARED = 10, 300, 3.0
 STEEPER = 0.346
 """Squared ratio of the logistic curve to the closest normal one: luck of variance s^2 flattens odds by sqrt(1 + this s^2)."""
