@@ -20,6 +20,8 @@ def files(tmp_path):
     both = [f"{line},{name}" for name, own in lines.items() for line in own]
     (tmp_path / "both.csv").write_text("\n".join(["model_a,model_b,winner,judge", *both]) + "\n")
     (tmp_path / "table.csv").write_text("model,maths,law\na,0.9,0.8\nb,0.7,0.6\nc,0.4,\nd,0.2,0.3\n")
+    (tmp_path / "alone.csv").write_text("model,maths\na,0.9\n")
+    (tmp_path / "others.csv").write_text("winner,loser\nx,y\ny,x\n")
     return tmp_path
 
 
@@ -81,6 +83,8 @@ def test_three_kinds_with_a_page_and_json(files, placet_command):
         (["{}/table.csv", "--tasks", "--target", "music"], "target 'music' is not a source; choose from maths, law"),
         (["a={}/human.csv", "b={}/judge.csv", "--pair", "id"], "name it by --target"),
         (["{}/both.csv", "--source", "judge", "--pair", "id", "--target", "human", "--parts"], "write a file for each source"),
+        (["a={}/human.csv", "b={}/alone.csv"], "source 'b' has 1 item; a source compares at least two, so leave it out"),
+        (["a={}/human.csv", "b={}/others.csv"], "has no item in common with"),
         (["{}/human.csv", "--tasks"], "--tasks needs a score table"),
         (["{}/both.csv", "--tasks", "--source", "judge"], "give only one"),
     ],

@@ -86,6 +86,30 @@ def test_a_named_format_takes_all_columns_that_its_reader_takes():
     assert roles("features", rows, named=True) == {"qid": "qid", "label": "label"}
 
 
+@pytest.mark.parametrize(
+    ("columns", "tasks"),
+    [
+        ({"item": ["x", "y"], "t": [1, 2], "u": [2, 1]}, ("t", "u")),
+        ({"item": ["x", "y"], "task": ["t", "t"], "score": [1, 2]}, ("t",)),
+        ({"model": ["x", "y"], "mmlu": [0.3, 0.5]}, ("mmlu",)),
+        ({"model": ["x"], "score": [0.3]}, ("score",)),
+    ],
+)
+def test_small_tables_of_scores(columns, tasks):
+    data = placet.read(columns)
+    assert isinstance(data, placet.Scores)
+    assert data.tasks == tasks
+
+
+def test_scores_of_an_item_that_somebody_gave_are_ratings():
+    rated = {"item": ["x", "y"], "user": ["u", "u"], "score": [1, 2], "test": [1, 2]}
+    assert isinstance(placet.read(rated), placet.Rankings)
+    with pytest.raises(placet.DataError, match="look like ratings, but none says who rated"):
+        placet.read({"item": ["x", "y"], "score": [1, 2]})
+    with pytest.raises(placet.DataError, match="which format"):
+        placet.read({"model": ["x", "y"], "made": ["US", "EU"], "size": [1, 2]})
+
+
 def test_wide_ballots_and_text():
     table = {"tea": [1, 2], "milk": [2, 1], "count": [3, 1], "shown_tea": [0, 1], "shown_milk": [1, 0]}
     with open_head([table], "raise", {"control": "shown"}) as head:

@@ -44,7 +44,8 @@ class Sources(Mapping[Hashable, Any]):
             if kind not in (Comparisons, Rankings, Scores):
                 raise TypeError(f"source {name!r} is {kind.__name__}; votes, ballots or a score table are needed")
             if len(part.items) < 2:
-                raise DataError(f"source {name!r} has {len(part.items)} item; a source compares at least two")
+                found = f"source {name!r} has {len(part.items)} item"
+                raise DataError(f"{found}; a source compares at least two, so leave it out")
         if self.target is not None and self.target not in self.data:
             raise DataError(f"target {self.target!r} is not a source; choose from {as_choices(self.data)}")
         if self.paired and self.target is None:

@@ -11,11 +11,22 @@ from placet.data.parameters import with_checked_options
 from placet.data.scores import Scores
 from placet.io.files import Source
 from placet.io.tables.cells import as_number
-from placet.io.tables.column_names import ABOUT, plain_name, roles_by_column, split_names
+from placet.io.tables.column_names import ABOUT, WHO, plain_name, roles_by_column, split_names
 from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError
 
-ITEMS = ("model", "model_name", "system", "system_name", "method", "submission", "algorithm", "checkpoint", "llm")
+ITEMS = (
+    "model",
+    "model_name",
+    "system",
+    "system_name",
+    "method",
+    "submission",
+    "algorithm",
+    "checkpoint",
+    "llm",
+    "item",
+)
 TASKS = ("task", "task_name", "benchmark", "dataset", "dataset_name", "subject", "scenario", "eval", "test")
 SCORES = ("score", "accuracy", "acc", "value", "correct", "metric_value", "result_score", "main_score", "pass")
 QUESTIONS = (
@@ -53,15 +64,20 @@ class ScoreColumns(NamedTuple):
 
 
 def looks_like_scores(head: FileHead) -> ScoreColumns | None:
-    """Match a table with columns of models, tasks and scores, or of models and two or more numeric columns."""
+    """Match a table with columns of models, tasks and scores, or of models and numeric columns.
+
+    A single numeric column must be the only other one; scores of an ``item`` are ratings if somebody gave them.
+    """
     table = head.table
     if table is None or (item := head.options.get("item") or table.find(ITEMS)) is None:
+        return None
+    if "item" not in head.options and plain_name(item) == "item" and (len(table.names) < 3 or table.find(WHO)):
         return None
     long = _find_long(table, item, **head.pick("task", "score", "question", "tasks"))
     if long is not None or not (head.named or head.options.get("tasks") is not None or table.names[0] == item):
         return long
     wide = _find_wide(table, item, **head.pick("tasks", "ignore"))
-    return wide if len(wide.tasks) > 1 else None
+    return wide if len(wide.tasks) > 1 or (wide.tasks and len(table.names) == 2) else None
 
 
 def _find_long(
