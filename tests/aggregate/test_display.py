@@ -113,5 +113,11 @@ def test_plot_draws_every_item_at_its_score():
     assert "90%" in axes.get_xlabel()
     same = Consensus(("a", "b"), [2.0, 1.0], method="borda").plot(axes=plt.subplots()[1])
     assert same.get_xlabel() == "score"
+    ordered = Consensus(("a", "b", "c"), [-1.0, 0.0, -1.0], method="irv").plot(axes=plt.subplots()[1])
+    assert ordered.get_xlabel() == "rank"
+    assert ordered.lines[0].get_xdata().tolist() == [2, 2, 1]
+    assert ordered.xaxis_inverted()
+    ordered.figure.canvas.draw()
+    assert {tick.get_text() for tick in ordered.get_xticklabels()} <= {"0", "1", "2", "3"}
     axes.figure.savefig("/dev/null", format="png")
     plt.close("all")

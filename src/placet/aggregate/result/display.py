@@ -100,17 +100,22 @@ def _estimate(value: float, error: float | None) -> str:
 
 
 def plot(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS, axes: Any = None) -> Any:
-    """Plot the best items with their intervals by matplotlib; returns the axes."""
-    chosen = c.order[:most][::-1]
+    """Plot the best items with their intervals by matplotlib; their ranks if the rule only orders; returns the axes."""
+    chosen, ordered = c.order[:most][::-1], repeats_ranks(c)
     if axes is None:
         _, axes = _pyplot().subplots(figsize=(6, 1 + 0.25 * len(chosen)), layout="constrained")
     place = np.arange(len(chosen))
     if c.stderr is not None:
         low, high = (ends[chosen] for ends in c.interval(level))
         axes.hlines(place, low, high, linewidth=3, alpha=0.4)
-    axes.plot(c.scores[chosen], place, "o", markersize=5)
+    axes.plot((c.ranks if ordered else c.scores)[chosen], place, "o", markersize=5)
     axes.set_yticks(place, [str(c.items[k]) for k in chosen], parse_math=False)
-    axes.set_xlabel("score" if c.stderr is None else f"score, with its {level:.0%} interval")
+    if ordered:
+        axes.set_xlabel("rank")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_inverted(True)
+    else:
+        axes.set_xlabel("score" if c.stderr is None else f"score, with its {level:.0%} interval")
     axes.set_title(c.method)
     axes.grid(axis="x", alpha=0.3)
     return axes

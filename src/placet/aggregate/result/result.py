@@ -803,7 +803,10 @@ class Consensus:
         return display.html_table(self)
 
     def plot(self, level: float = 0.95, most: int = 30, axes: Any = None) -> Any:
-        """Plot the best ``most`` items with intervals by matplotlib, on ``axes`` or new ones; returns the axes."""
+        """Plot the best ``most`` items with intervals by matplotlib, on ``axes`` or new ones; returns the axes.
+
+        Of a rule that only orders, such as instant runoff, the ranks are drawn.
+        """
         return display.plot(self, level, most, axes)
 
     def __repr__(self) -> str:
