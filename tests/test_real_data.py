@@ -106,7 +106,7 @@ def test_nascar():
     )
     about = races.describe()
     assert (about["ballots"], about["items"], about["rows"]) == (36, 83, 1_543)
-    assert about["strongly connected components"] == 1
+    assert about["groups with wins both ways"] == 1
 
 
 def preflib_files():

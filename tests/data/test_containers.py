@@ -264,20 +264,20 @@ def test_components_equal_those_of_the_graph_of_pairs(drawn):
     for k in r.items:  # Warshall
         reach |= {(a, b) for a in r.items for b in r.items if (a, k) in reach and (k, b) in reach}
     groups = {frozenset(b for b in r.items if (a, b) in reach and (b, a) in reach) for a in r.items}
-    assert r.describe()["strongly connected components"] == len(groups)
+    assert r.describe()["groups with wins both ways"] == len(groups)
 
 
 def test_describing_comparisons_counts_ties_as_wins_both_ways():
     c = Comparisons.from_battles("abcc", "bcad", ["a", "tie", "a", "a"])
     about = c.describe()
     assert (about["items"], about["votes"], about["ties"], about["pairs"]) == (4, 4, 1, 4)
-    assert about["strongly connected components"] == 2  # a > b = c > a, and d, which only loses
+    assert about["groups with wins both ways"] == 2  # a > b = c > a, and d, which only loses
     assert about["items never compared"] == 0
 
 
 def test_a_thousand_equal_edges_still_connect():
     r = Rankings.from_orders([["a", "b"], ["b", "a"]] * 512)
-    assert r.describe()["strongly connected components"] == 1
+    assert r.describe()["groups with wins both ways"] == 1
 
 
 # Generalised rank breaking
@@ -747,7 +747,7 @@ def test_codes_of_many_items_do_not_wrap():
     assert pairs.wins_i.tolist() == [1, 1]
     assert Rankings.from_comparisons(pairs).collapsed() == Rankings.from_comparisons(pairs)
     assert r.restricted([n - 1, 0])[1] == [(0,), (n - 1,)]
-    assert r.describe()["strongly connected components"] == n
+    assert r.describe()["groups with wins both ways"] == n
 
 
 def test_making_ballots_takes_little_memory_beyond_what_is_kept():

@@ -17,18 +17,26 @@ if TYPE_CHECKING:
 
 @reads()
 def describe(
-    files: Annotated[list[Path], typer.Argument(help="Files to read as one; a folder; - for standard input.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="A file, several to read as one, or a folder; - for standard input."),
+    ],
     format: FormatName = "",
     out: Out = None,
     as_json: AsJson = False,
     surprise: Annotated[
         bool, typer.Option("--surprise", help="How well each voter fits, and what it decides.")
     ] = False,
-    method: Annotated[str, typer.Option("--method", "-m", help="With --surprise: the model of the voters.")] = "",
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="NAME", help="With --surprise: the model of the voters.")
+    ] = "",
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Describe the contents of files: counts, ties, coverage, connectedness, uninformative lists.
+    """Describe what files hold: how many votes, ties, items and pairs, and whether wins connect all items.
+
+    Items are in one group if chains of wins lead from each of them to every other. With more groups than one, the
+    votes alone do not say how far apart the groups are.
 
     With --surprise: one row per voter, those who agree least with the rest first.
     """
@@ -41,10 +49,12 @@ def describe(
             frame = _surprise_table(data, method)
         deliver(out, as_json, frame.columns, frame.rows(), frame.to_dicts())
         return
+    from placet.io.several_files import kind_of
     from placet.metrics.interrater import describe_agreement
 
     with progress_bar("counting"):
-        about = data.describe() | {"agreement": describe_agreement(data) or None}
+        about = {"kind": "", **data.describe(), "agreement": describe_agreement(data) or None}
+    about["kind"] = kind_of(data)
     known = {key: value for key, value in about.items() if value is not None}
     deliver(out, as_json, ["what", "value"], list(known.items()), known)
 

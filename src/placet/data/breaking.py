@@ -108,7 +108,7 @@ def equal_lists(item: Ints, tier: Ints, offsets: Ints, agent: Ints | None, insta
 
 
 def describe_rankings(item: Ints, tier: Ints, offsets: Ints, weight: Floats, n_items: int) -> dict[str, Any]:
-    """Counts, ties, coverage, strongly connected components of the "beats" graph, ballots that compare nothing."""
+    """Counts, ties, coverage, groups in which wins lead both ways, ballots that compare nothing."""
     ballot = list_of_rows(offsets)
     n_ballots, size = len(offsets) - 1, np.diff(offsets)
     tiers = np.zeros(n_ballots, np.int64)
@@ -129,7 +129,7 @@ def describe_rankings(item: Ints, tier: Ints, offsets: Ints, weight: Floats, n_i
         "ballots that compare nothing": int((tiers < 2).sum()),
         "largest tier": int(tier_runs(tier, offsets)[1].max(initial=0)),
         "coverage": len(item) / (n_ballots * n_items) if n_ballots and n_items else float("nan"),
-        "strongly connected components": int(parts.max(initial=-1)) + 1,
+        "groups with wins both ways": int(parts.max(initial=-1)) + 1,
     }
 
 

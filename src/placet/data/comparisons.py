@@ -305,7 +305,7 @@ class Comparisons:
             "pairs": pairs,
             "pairs possible": self.n_items * (self.n_items - 1) // 2,
             "items never compared": int((~seen).sum()),
-            "strongly connected components": int(parts.max(initial=-1)) + 1,
+            "groups with wins both ways": int(parts.max(initial=-1)) + 1,
             "agents": None if self.agents is None else len(self.agents),
             "controls": None if self.controls is None else ", ".join(self.controls),
             "first date": None if self.time is None or not len(self) else str(self.time.min()),
