@@ -256,7 +256,7 @@ def _unused_agent(table: Table, agent: str | None, used: list[str]) -> list[str]
         return []
     return [
         f"column {found!r} may say who voted and was not used, so votes count as independent; with agent={found!r} "
-        "(--agent) errors are by agent"
+        "errors are by agent"
     ]
 
 
