@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from placet.cli import app
+from placet.cli.help.help_text import value_name
 
 SEARCH = Path(__file__).parents[2] / "docs/files/search.letor"
 
@@ -21,6 +22,7 @@ VOTES = (
     "llama,gpt,model_b\nllama,claude,model_a\ngemini,llama,model_a\ngpt,llama,tie\n"
 )
 FILES = {
+    "rows.letor": "1 qid:1 1:0.5\n0 qid:1 1:0.1\n",
     "votes.csv": VOTES,
     "german.csv": "Player A;Player B;Who won\nAnn;Bob;Ann\nBob;Cid;Cid\nCid;Ann;draw\n",
     "empty.csv": "",
@@ -160,7 +162,7 @@ NEWCOMER = [
         "schulze, ranked-pairs, minimax and copeland elect the head-to-head",
     ),
     ("placet audit", 2, "give a file of ballots, or --items with the number of items"),
-    ("placet train votes.csv", 2, "placet train needs --out FILE: file to write the model to"),
+    ("placet train votes.csv", 2, "these are votes, not rows with features; give LETOR"),
     ("placet train votes.csv --out m.placet", 2, "these are votes, not rows with features; give LETOR"),
     ("placet train ratings.csv --out m", 2, "these are ratings, not rows with features; give LETOR"),
     ("placet score votes.csv votes.csv", 2, "votes.csv: this is not a saved model; placet train writes one"),
@@ -170,7 +172,7 @@ NEWCOMER = [
         2,
         "column 'qid' is not there; the columns are ['model_a', 'model_b', 'winner']",
     ),
-    ("placet compare votes.csv", 2, "placet compare needs SYSTEMS: models, files of scores, or TREC runs"),
+    ("placet compare votes.csv", 2, "placet compare needs SYSTEM: models, files of scores, or TREC runs"),
     ("placet describe votes.csv", 0, "items\t4\nvotes\t8.0\nties\t2.0\npairs\t6\n"),
     ("placet describe weird.json", 2, "write a list of objects: [{...}, {...}]"),
     ("placet convert votes.csv votes.parquet", 0, "votes.parquet: Comparisons(6 pairs, 4 items, 8 votes)"),
@@ -205,6 +207,9 @@ MORE = [
     ("placet aggregate votes.csv --lvel 0.9", 2, "has no option --lvel; did you mean --level?"),
     ("placet aggregate folder/vote.csv", 2, "did you mean folder/votes.csv?"),
     ("placet simulate batles", 2, "did you mean placet simulate battles?"),
+    ("placet train nofile.letor", 2, "nofile.letor: no such file"),
+    ("placet train rows.letor", 2, "placet train needs --out FILE: file to write the model to"),
+    ("placet train ratings.csv --order stars", 2, "placet train needs --out FILE"),
     ("placet help foo", 2, "there is no command 'foo'"),
 ]
 
@@ -324,12 +329,35 @@ def test_help_fits_a_terminal_and_is_in_groups(placet_command, monkeypatch, name
     monkeypatch.setenv("COLUMNS", "80")
     text = placet_command(*name.split(), "--help")[0]
     body = text.partition("Examples:")[0]
-    assert max(map(len, body.splitlines())) <= 80
+    assert max(map(len, text.splitlines())) <= 80
+    assert "``" not in text
     assert f"Usage: placet {name}" in body
     assert "<" not in body.replace("<(", "")  # no type of Python
 
 
-@pytest.mark.parametrize("name", [name for name in commands() if " " not in name])
+@pytest.mark.parametrize("name", commands())
+def test_values_of_options_say_what_they_are(name):
+    """Not the name of the option again; a goal has several forms, and a token and a name are what they are called."""
+    again = {
+        param.opts[0]
+        for param in commands()[name].params
+        if param.param_type_name == "option" and value_name(param) == param.name.upper().replace("_", "-")
+        if not param.is_flag
+        and param.name not in ("goal", "token", "name", "install_completion", "show_completion", "n", "k")
+    }
+    assert again == set()
+
+
+@pytest.mark.parametrize("name", ["train", "simulate battles", "track", "aggregate"])
+def test_usage_shows_the_options_that_are_needed(placet_command, name):
+    usage = next(line for line in placet_command(*name.split(), "-h")[0].splitlines() if line.startswith("Usage:"))
+    needed = [
+        max(param.opts[:2], key=len) for param in commands()[name].params if param.required and param.opts[0][0] == "-"
+    ]
+    assert [word for word in usage.split() if word.startswith("--")] == needed
+
+
+@pytest.mark.parametrize("name", commands())
 def test_examples_of_help_use_options_that_exist(name):
     """Three lines at least, each of commands and options that there are."""
     lines = [line.partition("  # ")[0].split() for line in commands()[name].epilog.strip().splitlines()]

@@ -63,6 +63,7 @@ for _panel, _commands in PANELS.items():
             _name = "simulate"
             for _one in _command.registered_commands:
                 name_values(_one.callback)  # type: ignore[arg-type]
+                _one.epilog = EXAMPLES[f"{_name} {_one.name}"]
                 _one.callback = can_be_quiet(_one.callback)  # type: ignore[arg-type]
             app.add_typer(
                 _command,

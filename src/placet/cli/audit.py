@@ -27,9 +27,11 @@ def audit(
     method: MethodText = "borda",
     format: FormatName = "",
     param: Param = None,
-    instance: Annotated[str, typer.Option(help="Audit this instance (topic, query) alone.")] = "",
+    instance: Annotated[str, typer.Option(metavar="NAME", help="Audit this instance (topic, query) alone.")] = "",
     near: Annotated[float, typer.Option(help="The margin up to which a majority is narrow.")] = 0.02,
-    items: Annotated[str, typer.Option(help="Names of all items, comma-separated; without a file: their number.")] = "",
+    items: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Names of all items, comma-separated; without a file: their number.")
+    ] = "",
     voters: Annotated[int, typer.Option(help="Without a file: the most voters of a search.")] = 4,
     ties: Annotated[bool, typer.Option(help="Without a file: let ballots tie items in a search.")] = False,
     out: Out = None,

@@ -10,7 +10,7 @@ def completion(
         Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="Your shell: bash, zsh or fish.")
     ],
 ) -> None:
-    """Print the completion script of a shell; `placet --install-completion` installs it.
+    """Print the completion script of a shell; placet --install-completion installs it.
 
     For bash:  placet completion bash >> ~/.bashrc
     """

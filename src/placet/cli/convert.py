@@ -20,12 +20,21 @@ def convert(
     from_format: Annotated[
         str,
         typer.Option(
-            "--from", "--format", help="Format of the source; guessed if not given.", autocompletion=complete_formats
+            "--from",
+            "--format",
+            metavar="NAME",
+            help="Format of the source; guessed if not given.",
+            autocompletion=complete_formats,
         ),
     ] = "",
     to_format: Annotated[
         str,
-        typer.Option("--to", help="Format of the target; by its ending if not given.", autocompletion=complete_formats),
+        typer.Option(
+            "--to",
+            metavar="NAME",
+            help="Format of the target; by its ending if not given.",
+            autocompletion=complete_formats,
+        ),
     ] = "",
     hash_voters: Annotated[
         Path | None,

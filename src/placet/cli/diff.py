@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def diff(
     a: Annotated[Path, typer.Argument(help="A board: the JSON of placet aggregate --out a.json.")],
     b: Annotated[Path | None, typer.Argument(help="Another; none with --slices of the first.")] = None,
-    slices: Annotated[str, typer.Option(help="Two slices of boards by --by, separated by a comma: en,fr.")] = "",
+    slices: Annotated[
+        str, typer.Option(metavar="NAME,NAME", help="Two slices of boards by --by, separated by a comma: en,fr.")
+    ] = "",
     level: Level = 0.95,
     out: Out = None,
     as_json: AsJson = False,

@@ -28,7 +28,9 @@ ByChoice = Literal["vote", "voter", "judge", "task", "day"]
 
 @reads("qid", "label")
 def fragility(
-    files: Annotated[list[Path], typer.Argument(help="Votes, ballots, ratings or score tables; NAME=FILE a source.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Votes, ballots, ratings or score tables; NAME=FILE a source.")
+    ],
     goal: Annotated[
         GoalChoice,
         typer.Option(

@@ -9,7 +9,9 @@ import typer
 
 
 def serve(
-    files: Annotated[list[Path] | None, typer.Argument(help="Files to open; they stay where they are.")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE", help="Files to open; they stay where they are.")
+    ] = None,
     join: Annotated[bool, typer.Option("--join", help="Open the files as one dataset.")] = False,
     workspace: Annotated[
         Path,
@@ -18,9 +20,9 @@ def serve(
         ),
     ] = Path("placet-studio"),
     port: Annotated[int, typer.Option(help="Port; 0 for any that is free.")] = 8642,
-    host: Annotated[str, typer.Option(help="Address to listen on; another than this machine's needs --token.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on; another than this machine's needs --token.")
+    ] = ("127.0.0.1"),
     token: Annotated[
         str,
         typer.Option(
@@ -35,7 +37,9 @@ def serve(
     ] = None,
     proxy: Annotated[
         list[str] | None,
-        typer.Option("--proxy", help="Address of a proxy whose X-Forwarded-For and -Proto are believed."),
+        typer.Option(
+            "--proxy", metavar="ADDRESS", help="Address of a proxy whose X-Forwarded-For and -Proto are believed."
+        ),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
     max_upload: Annotated[int, typer.Option(help="The largest upload, in MB.")] = 1024,

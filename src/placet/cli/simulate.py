@@ -47,7 +47,7 @@ def ordered_partitions(
     items: Items = 10,
     n: N = 100,
     spread: ScoreSpread = 1.0,
-    form: Annotated[str, typer.Option(help="fd (any number of items) or exact.")] = "fd",
+    form: Annotated[str, typer.Option(metavar="fd|exact", help="fd: any number of items; exact: a few.")] = "fd",
     seed: SeedOption = 0,
 ) -> None:
     """Ballots with ties: tiers drawn one after the other by a model over ordered partitions (PMOP)."""
@@ -87,7 +87,7 @@ def battles(
     items: Items = 10,
     n: N = 100,
     spread: ScoreSpread = 1.0,
-    model: Annotated[str, typer.Option(help="bradley-terry, rao-kupper or davidson.")] = "davidson",
+    model: Annotated[str, typer.Option(metavar="NAME", help="bradley-terry, rao-kupper or davidson.")] = "davidson",
     tie: Annotated[float, typer.Option(help=TIE)] = 0.0,
     first: Annotated[float, typer.Option(help="Advantage of the one that comes first.")] = 0.0,
     seed: SeedOption = 0,
@@ -147,7 +147,7 @@ def simulate_ranked_signals(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for arrivals.csv, beacons.csv and truth.csv.")
     ],
-    path: Annotated[str, typer.Option(help="The way of the float: line, spiral or walk.")] = "line",
+    path: Annotated[str, typer.Option(metavar="line|spiral|walk", help="The way of the float.")] = "line",
     steps: Annotated[int, typer.Option(help="Number of days.")] = 300,
     n_beacons: Annotated[int, typer.Option("--beacons", help="Beacons, spread at random over a 10 x 10 square.")] = 10,
     capacity: Annotated[int, typer.Option(help="Signals the float stores a day.")] = 4,

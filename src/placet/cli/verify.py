@@ -18,7 +18,7 @@ def verify(
             help="The JSON of placet aggregate --certificate, its page, or a model of placet train.",
         ),
     ],
-    files: Annotated[list[Path], typer.Argument(help="The files it is about, in the same order.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="The files it is about, in the same order.")],
     signature: Annotated[Path | None, typer.Option(metavar="FILE", help="The signature of the certificate.")] = None,
     signers: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Who may sign: lines of a name and a public SSH key.")

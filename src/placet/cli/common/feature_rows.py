@@ -163,10 +163,7 @@ def read_queries(
 
     rows = read_letor(path, relations=relations, **options) if relations else read(path, **options)
     if not isinstance(rows, Queries):
-        raise DataError(
-            f"{path}: these are {kind_of(rows)}, not rows with features; give LETOR / svmlight text, "
-            "or a table with --qid and --label (of cases with an order of labels each: --order)"
-        )
+        raise DataError(f"{path}: these are {kind_of(rows)}, {NO_ROWS}")
     for note in rows.notes if relations or rows.features is not None else ():
         say(note)
     if n_features is None or rows.n_features == n_features:
@@ -175,6 +172,27 @@ def read_queries(
         X = rows.X
         return replace(rows, X=csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features)))
     raise DataError(f"{path}: its rows have {rows.n_features} features; {n_features} are expected")
+
+
+NO_ROWS = (
+    "not rows with features; give LETOR / svmlight text, or a table with --qid and --label (of cases with an order of "
+    "labels each: --order)"
+)
+
+
+def refuse_votes(path: Path) -> None:
+    """Raise a ``DataError`` if a file surely holds votes, ballots, ratings, scores or games; it is read only then."""
+    from placet.data import Comparisons, DataError, Games, Rankings, Scores
+    from placet.io import read
+    from placet.io.several_files import kind_of, kind_of_file
+
+    try:
+        if kind_of_file(path, None, {}) not in (Rankings, Comparisons, Scores, Games):
+            return
+        data = read(path)
+    except ValueError:
+        return
+    raise DataError(f"{path}: these are {kind_of(data)}, {NO_ROWS}")
 
 
 def read_subtopics(

@@ -57,7 +57,18 @@ class Command(CarefulCommand):
         except Exception as error:
             if getattr(error, "ctx", ctx) is None:
                 error.ctx = ctx  # type: ignore[attr-defined]
+            if type(error).__name__ == "MissingParameter" and self.name == "train":
+                _refuse_votes(ctx.params)
             raise
+
+
+def _refuse_votes(given: dict[str, Any]) -> None:
+    """Raise a ``DataError`` if the file to train on holds votes or the like: what else is missing does not matter."""
+    if given.get("file") is None or any(given.get(name) for name in ("order", "text", "labels", "judged", "relation")):
+        return
+    from placet.cli.common.feature_rows import refuse_votes
+
+    refuse_votes(given["file"])
 
 
 class Commands(TyperGroup):

@@ -89,4 +89,40 @@ EXAMPLES = {
         placet simulate battles --out votes.csv --items 6 --n 900
         placet simulate plackett-luce --out ballots.txt
         placet simulate COMMAND --help""",
+    "simulate plackett-luce": """
+        placet simulate plackett-luce --out ballots.txt  # 100 full orders of 10 items
+        placet simulate plackett-luce --items 8 --n 500 --top 3 --out ballots.soc
+        placet simulate plackett-luce --tiers 3 --subset 6 --out ballots.csv  # ties, and items left out""",
+    "simulate ordered-partitions": """
+        placet simulate ordered-partitions --out ballots.txt
+        placet simulate ordered-partitions --items 6 --n 500 --form exact --out ballots.txt
+        placet simulate ordered-partitions --spread 0 --out ballots.txt  # no item is better than another""",
+    "simulate best-worst": """
+        placet simulate best-worst --out choices.csv
+        placet simulate best-worst --items 12 --shown 4 --n 300 --out choices.csv
+        placet aggregate choices.csv""",
+    "simulate mallows": """
+        placet simulate mallows --out ballots.txt
+        placet simulate mallows --phi 0.3 --n 50 --out ballots.txt  # voters who agree
+        placet simulate mallows --phi 1 --out ballots.txt  # voters who do not""",
+    "simulate battles": """
+        placet simulate battles --out votes.csv
+        placet simulate battles --items 6 --n 900 --first 0.3 --out votes.csv  # the side matters
+        placet simulate battles --model bradley-terry --out votes.csv  # no ties""",
+    "simulate ratings": """
+        placet simulate ratings --out ratings.csv
+        placet simulate ratings --items 50 --n 1000 --observed 0.2 --out ratings.csv
+        placet aggregate ratings.csv""",
+    "simulate queries": """
+        placet simulate queries --out train.letor
+        placet simulate queries --n 50 --seed 1 --out test.letor
+        placet train train.letor --out model.placet""",
+    "simulate choices": """
+        placet simulate choices --out trips.csv
+        placet simulate choices --n 400 --per-agent 5 --spread 0.5 --out trips.csv  # tastes differ
+        placet choice trips.csv""",
+    "simulate ranked-signals": """
+        placet simulate ranked-signals --out example
+        placet simulate ranked-signals --path spiral --steps 100 --out example
+        placet simulate ranked-signals --emission unknown --out example""",
 }

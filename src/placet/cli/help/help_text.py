@@ -1,6 +1,7 @@
 """The text of ``--help``: usage, what the command does, its options in groups, and examples to paste."""
 
 import inspect
+import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +29,8 @@ def command_help(command: Any, path: str) -> str:
     width = min(shutil.get_terminal_size().columns, WIDEST)
     arguments = [param for param in command.params if param.param_type_name == "argument"]
     options = [param for param in command.params if param.param_type_name == "option" and not param.hidden]
-    usage = " ".join(["Usage:", path, *(_argument(one) for one in arguments), "[OPTIONS]"])
+    needed = [f"{max(one.opts[:2], key=len)} {value_name(one)}" for one in options if one.required]
+    usage = " ".join(["Usage:", path, *(_argument(one) for one in arguments), *needed, "[OPTIONS]"])
     blocks = [*_paragraphs(command.help or "", width), usage]
     if arguments:
         blocks.append(_table("", [(value_name(one), one.help or "") for one in arguments], width))
@@ -40,7 +42,7 @@ def command_help(command: Any, path: str) -> str:
     order = sorted(groups, key=lambda name: LAST.index(name) if name in LAST else -1)
     blocks.extend(_table(name, groups[name], width) for name in order)
     if command.epilog:
-        blocks.append(_examples(command.epilog))
+        blocks.append(_examples(command.epilog, width))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -56,7 +58,9 @@ def group_help(group: Any, path: str) -> str:
     blocks.extend(_table(title, panels[title], width) for title in panels)
     if options:
         blocks.append(_table(OPTIONS, options, width))
-    blocks.append(_examples(group.epilog) if group.epilog else f"{path} COMMAND --help says more about a command.")
+    blocks.append(
+        _examples(group.epilog, width) if group.epilog else f"{path} COMMAND --help says more about a command."
+    )
     return "\n\n".join(blocks) + "\n"
 
 
@@ -76,7 +80,7 @@ def _table(title: str, rows: Sequence[tuple[str, str]], width: int) -> str:
     lines = [f"{title}:"] if title else []
     left = min(max(len(name) for name, _ in rows) + 2, LEFT)
     for name, text in rows:
-        filled = textwrap.wrap(text, max(width - left - 2, 20), break_on_hyphens=False) or [""]
+        filled = textwrap.wrap(" ".join(text.split()), max(width - left - 2, 20), break_on_hyphens=False) or [""]
         if len(name) > left - 2:
             lines.append(f"  {name}")
         else:
@@ -85,8 +89,25 @@ def _table(title: str, rows: Sequence[tuple[str, str]], width: int) -> str:
     return "\n".join(lines)
 
 
-def _examples(text: str) -> str:
-    return "\n".join(["Examples:", *(f"  {line.strip()}" for line in text.strip().splitlines())])
+def _examples(text: str, width: int) -> str:
+    lines = (line.strip() for line in text.strip().splitlines())
+    return "\n".join(["Examples:", *(f"  {line}" for one in lines for line in _example(one, width - 2))])
+
+
+def _example(line: str, width: int) -> list[str]:
+    """A command to paste, in lines that fit: its comment stands above if there is no room beside it."""
+    if len(line) <= width:
+        return [line]
+    command, _, comment = line.partition("  # ")
+    words = [part.strip() for part in re.split(r" (?=-)", command)]
+    lines = [words[0]]
+    for word in words[1:]:
+        if len(lines[-1]) + len(word) + 3 <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"  {word}")
+    return [f"# {comment}", *lines] if comment else lines
 
 
 def _argument(param: Any) -> str:

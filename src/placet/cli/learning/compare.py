@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 def compare(
     systems: Annotated[
         list[Path],
-        typer.Argument(callback=from_stdin, help="Models, files of scores, or TREC runs; the first is A."),
+        typer.Argument(
+            callback=from_stdin,
+            metavar="SYSTEM",
+            help="Models, files of scores, or TREC runs; others are compared with the first.",
+        ),
     ],
     labels: Annotated[Path, typer.Argument(callback=from_stdin, help="LETOR / svmlight file, or TREC qrels.")],
-    metric: Annotated[str, typer.Option("--metric", help="Metrics, separated by commas.")] = "ndcg@10",
+    metric: Annotated[str, typer.Option("--metric", metavar="NAME,...", help="Metrics, comma-separated.")] = "ndcg@10",
     relation: Relations = None,
     level: Level = 0.95,
     seed: SeedOption = 0,
@@ -41,7 +45,7 @@ def compare(
         bool, typer.Option("--all-pairs", help="Every pair, corrected for their number, and tiers of systems.")
     ] = False,
     correction: Annotated[
-        str, typer.Option(help="What makes tiers with --all-pairs: max-t (unless given), holm or none.")
+        str, typer.Option(metavar="NAME", help="What makes tiers with --all-pairs: max-t (unless given), holm or none.")
     ] = "",
     out: Out = None,
     as_json: AsJson = False,

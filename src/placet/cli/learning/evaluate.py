@@ -27,8 +27,12 @@ def evaluate(
         Path | None,
         typer.Argument(callback=from_stdin, help="LETOR / svmlight file, TREC qrels, or extreme classification text."),
     ] = None,
-    metric: Annotated[str, typer.Option("--metric", help="Metrics, separated by commas.")] = "ndcg@10,map",
-    compat: Annotated[str, typer.Option(help="Conventions of another package: lightgbm, xgboost, trec_eval, ...")] = "",
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="NAME,...", help="Metrics, comma-separated.")
+    ] = "ndcg@10,map",
+    compat: Annotated[
+        str, typer.Option(metavar="NAME", help="Conventions of another package: lightgbm, xgboost, trec_eval, ...")
+    ] = "",
     per_query: Annotated[bool, typer.Option("--per-query", help="One row per query.")] = False,
     train: Annotated[
         Path | None, typer.Option(help="Training points, from which propensities of labels are taken (psp, psndcg).")

@@ -46,7 +46,9 @@ def score(
     text: Annotated[
         str, typer.Option(metavar="COLUMN", help="The column of texts, if it is not called as in training.")
     ] = "",
-    run: Annotated[str, typer.Option(help="Write a TREC run with this tag, of documents named by #docid.")] = "",
+    run: Annotated[
+        str, typer.Option(metavar="TAG", help="Write a TREC run with this tag, of documents named by #docid.")
+    ] = "",
     *,
     reading: dict[str, Any],
 ) -> None:
@@ -54,7 +56,7 @@ def score(
 
     Cases of a label ranking (placet train --order) give one order per line, a > b > c, which is a ballot.
     With --run TAG the scores are a TREC run, which placet evaluate accepts with qrels.  A ranker of labels writes a
-    header ``points labels``, then for each point ``label:score ...``, best first; if its labels have names, a table
+    header "points labels", then for each point "label:score ...", best first; if its labels have names, a table
     with the columns document (1 is the first), label and score.
     """
     from placet.io import write_label_scores
