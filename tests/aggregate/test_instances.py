@@ -245,6 +245,16 @@ def test_the_time_that_is_expected_grows_with_instances_items_and_rounds():
     assert door.expected_seconds(same, "plackett-luce") < door.expected_seconds(many, "plackett-luce") / 10
 
 
+def test_ties_above_the_last_tier_take_time():
+    """They are integrals; a tie of the last tier is none, whether a ballot has one item above it or several."""
+    ties = lambda *orders: door._inner_ties(Rankings.from_orders(orders))  # noqa: E731
+    assert ties([("a", "b"), "c", ("d", "e")], ["a", ("b", "c", "d"), "e"], [("a", "b")], ["c", ("a", "b")]) == 5
+    assert ties(["a", "b"]) == ties() == door._inner_ties(placet.Comparisons.from_battles("a", "b", ["tie"])) == 0
+    strict, tied = (placet.simulate.plackett_luce([0.0] * 10, 1000, partition=k) for k in (None, 3))
+    assert door.expected_seconds(tied, "plackett-luce") > 4 * door.expected_seconds(strict, "plackett-luce")
+    assert door.expected_seconds(tied, "borda") == door.expected_seconds(strict, "borda")
+
+
 def test_notes_on_how_data_were_read_reach_the_result(lists):
     read = replace(lists, notes=("3 lines were skipped",))
     assert consensus(read, "borda").notes[0] == "3 lines were skipped"

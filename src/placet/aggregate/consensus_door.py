@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 NO_PARAMETERS: Mapping[str, Any] = {}
 
-REFIT_SHARE = 0.5
+REFIT_SHARE = 0.35
 """Time of a bootstrap round of a model, which starts from the fit and has no errors, in that of a fit."""
 
 FITS_WITH_RATERS = 20
@@ -324,7 +324,8 @@ def check_method(method: str, params: Mapping[str, Any]) -> None:
 def expected_seconds(
     data: Rankings | Comparisons, method: str, bootstrap: int = 0, params: Mapping[str, Any] = NO_PARAMETERS
 ) -> float:
-    """An estimate of the CPU time that `consensus` will take, mostly within a factor of three."""
+    """An estimate of the CPU time that `consensus` will take once its kernels are compiled, mostly within a factor of
+    two."""
     record = method_of(method)
     if params.get("drift") and isinstance(data, Comparisons) and data.time is not None and len(data):
         from placet.aggregate.pairs import drift
@@ -345,7 +346,19 @@ def expected_seconds(
         problems = [(int(r), n, n) for r, n, _ in (each if record.shares_agents else set(each))]
     rounds = bootstrap * (REFIT_SHARE if record.kind == "model" else 1.0)
     fits = FITS_WITH_RATERS if params.get("agents") else 1
-    return (1 + rounds) * fits * sum(record.seconds(*problem) for problem in problems)
+    ties = record.tie_cost and record.tie_cost * _inner_ties(data)
+    return (1 + rounds) * fits * (sum(record.seconds(*problem) for problem in problems) + ties)
+
+
+def _inner_ties(data: Rankings | Comparisons) -> int:
+    """Number of rows that tie with others above the last tier of their ballot."""
+    if isinstance(data, Comparisons) or not len(data.item):
+        return 0
+    ballot, tier = data.ballot, data.tier
+    size = np.bincount(data.offsets[:-1][ballot] + tier, minlength=len(tier))  # a tier has a row at least: no two meet
+    last = np.zeros(len(data), np.int64)
+    np.maximum.at(last, ballot, tier)
+    return int(((size[data.offsets[:-1][ballot] + tier] > 1) & (tier < last[ballot])).sum())
 
 
 class FitCounter:

@@ -70,6 +70,8 @@ class Method:
     cost : callable or None
         ``cost(rows, items, length)``: an estimate of the running time in seconds, if not that of a rule that counts;
         ``length`` is that of the longest ballot.
+    tie_cost : float
+        Seconds for each row that ties above the last tier of its ballot, beside them.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Method:
     tolerance: float | None = None
     power: int = 1
     cost: Callable[[int, int, int], float] | None = None
+    tie_cost: float = 0.0
 
     @cached_property
     def function(self) -> Any:
@@ -161,8 +164,8 @@ class Method:
         """
         if self.cost is not None:
             return self.cost(rows, items, items if length is None else length)
-        pairs = 1e-9 * rows * items if "votes" in self.takes else 0.0
-        return 1e-4 + 1e-7 * rows + pairs + 1e-8 * float(items) ** self.power
+        pairs = 6e-10 * rows * (items if length is None else length) if "votes" in self.takes and not self.adds else 0.0
+        return 1e-4 + 4e-8 * rows + pairs + 1e-9 * float(items) ** self.power
 
     # Rules
 
