@@ -22,12 +22,21 @@ FIRST_STEPS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
 
 
 class ConvergenceWarning(UserWarning):
-    """An optimizer stopped before it converged; the message names the parameter to raise."""
+    """An optimizer stopped before it converged; the message names the parameter to raise.
+
+    >>> issubclass(ConvergenceWarning, UserWarning)
+    True
+    """
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Final point of an optimizer, and whether it converged."""
+    """Final point of an optimizer, and whether it converged.
+
+    >>> fit = lbfgs(lambda x: (float(x @ x), 2 * x), np.ones(2))
+    >>> fit.converged, round(fit.value, 6)
+    (True, 0.0)
+    """
 
     x: Floats
     value: float
@@ -55,6 +64,11 @@ def lbfgs(
     ``relative``: ``tol`` is relative to max abs(gradient) at ``x0``.  ``rel_tol`` adds a second criterion: stop if an
     iteration lowers the value by less than this fraction of it.  The first step has length at most 1; if the line
     search fails from there, the optimizer restarts with a shorter one.
+
+    Returns
+    -------
+    Fit
+        The point, and whether the criterion was met.
 
     >>> fit = lbfgs(lambda x: (float((x - 3) @ (x - 3)), 2 * (x - 3)), np.zeros(2))
     >>> fit.x.round(6), fit.converged
@@ -124,6 +138,11 @@ def newton(
     by more than that.  ``rel_tol``: as in `lbfgs`.  ``convex``: the line search uses gradients only, so ``fun`` may
     return NaN as value.
 
+    Returns
+    -------
+    Fit
+        The point, and whether the criterion was met.
+
     >>> square = lambda x: (float((x - 3) @ (x - 3)), 2 * (x - 3))
     >>> newton(square, lambda x, g: g / 2, np.zeros(2)).n_iter
     1
@@ -155,7 +174,16 @@ def newton(
 
 
 def fit_by_steps(x: Floats, value: float, gradient: Floats, steps: int, moved: float, step_tol: float) -> Fit:
-    """The `Fit` of steps whose last moved no unknown by more than ``moved``, with a warning if that is too much."""
+    """The `Fit` of steps whose last moved no unknown by more than ``moved``, with a warning if that is too much.
+
+    Returns
+    -------
+    Fit
+        ``converged`` if the last step was small enough.
+
+    >>> fit_by_steps(np.zeros(2), 0.0, np.zeros(2), steps=7, moved=1e-9, step_tol=1e-6).converged
+    True
+    """
     converged = moved <= step_tol or not len(x)
     message = f"the last step moved no unknown by more than {moved:.2g}"
     if not converged:
@@ -170,6 +198,15 @@ def by_products(hvp: Callable[[Floats, Floats], Floats], tol: float = 0.0) -> Ca
     Solves to a relative residual of min(1/2, sqrt(norm of the gradient)), so that the last steps converge
     superlinearly, but no further than half the ``tol`` at which `newton` stops.  In a direction without positive
     curvature it stops early; the result is still a descent direction.
+
+    Returns
+    -------
+    function
+        Of x and the gradient: a step.
+
+    >>> square = lambda x: (float((x - 3) @ (x - 3)), 2 * (x - 3))
+    >>> newton(square, by_products(lambda x, v: 2 * v), np.zeros(2)).x.round(6)
+    array([3., 3.])
     """
 
     def solve(x: Floats, gradient: Floats) -> Floats:
@@ -193,6 +230,15 @@ def cg(
 
     Preconditioned by the ``diagonal`` of A, or by ``precondition(r)``, a symmetric approximation of A^-1 r.  Stops
     before a direction without positive curvature (if it is the first, returns b itself).
+
+    Returns
+    -------
+    array
+        x.
+
+    >>> A = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> cg(lambda v: A @ v, np.array([3.0, 4.0]), rtol=1e-9).round(6)
+    array([1., 1.])
     """
     goal = rtol * float(np.linalg.norm(b))
     if precondition is None:
@@ -232,6 +278,15 @@ def sgd(
     ``method``: "plain" x -= rate g; "adagrad" x -= rate g / sqrt(sum g^2); "adam" with decay 0.9 and 0.999.  Without
     ``tol`` and ``rel_tol`` there is no criterion: all ``max_iter`` steps are taken and ``converged`` is False.  If
     the value or gradient becomes non-finite, returns the last x where both were finite, with a warning.
+
+    Returns
+    -------
+    Fit
+        The last point.
+
+    >>> draw = lambda x, rng: (float(x @ x), 2 * x + 0.01 * rng.normal(size=2))
+    >>> sgd(draw, np.ones(2), rng=np.random.default_rng(0), max_iter=200, learning_rate=0.1).x.round(1)
+    array([0., 0.])
     """
     steps = {"plain": _plain, "adagrad": _adagrad, "adam": _adam}
     one_of(method, steps, "method")

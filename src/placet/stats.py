@@ -14,6 +14,11 @@ normal_quantile = NormalDist().inv_cdf
 def holm(p: ArrayLike) -> Floats:
     """Holm's correction: the k-th smallest of m p-values times m - k + 1, made nondecreasing and at most 1.
 
+    Returns
+    -------
+    array
+        The corrected p-values, in the order of ``p``.
+
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """

@@ -26,6 +26,11 @@ def default_method(data: Any) -> str:
     adjusted for who rated for ratings, whatever their number; the mean for score tables, or item response if cells are
     missing.
 
+    Returns
+    -------
+    str
+        A key of ``METHODS``.
+
     >>> default_method(Rankings.from_orders([["a", "b"]]))
     'plackett-luce'
     """

@@ -109,6 +109,11 @@ def surprise(data: Rankings | Comparisons, method: str = "plackett-luce", **para
     ``method``: "plackett-luce", "bradley-terry", "pmop", "pmop-fd" or "mallows", with its parameters.  A voter is an
     agent where the data name agents, else a ballot.
 
+    Returns
+    -------
+    Surprise
+        Per voter the evidence of a random ballot against the model, and its posterior probability.
+
     >>> votes = Rankings.from_orders([["a", "b", "c", "d"]] * 12 + [["b", "a", "c", "d"]] * 6 + [["d", "c", "b", "a"]])
     >>> found = surprise(votes)
     >>> int(found.evidence.argmin()), bool(found.random[18] > 0.9), bool(found.random[0] < 0.1)
@@ -160,6 +165,11 @@ def leave_one_out(data: Rankings | Comparisons, method: str = "plackett-luce", *
     """Scores and winners without each voter: recomputed for rules (and Mallows), by a Newton step for other models.
 
     The width of a learned prior stays fixed at its value for all voters.
+
+    Returns
+    -------
+    LeaveOneOut
+        The scores, the winners and the lead of the first, without each voter.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)
     >>> found = leave_one_out(votes, "plurality")

@@ -104,6 +104,7 @@ def influence_map(
     Returns
     -------
     InfluenceMap
+        What each voter pulls up and down, and the groups of voters that vote alike.
 
     Examples
     --------

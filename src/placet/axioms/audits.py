@@ -62,6 +62,14 @@ class Audit(_Findings):
     followed.  The duels in ``near`` are followed, but won by a margin of at most the audit's ``near``.
     ``condorcet_beyond`` tells whether all wins of the ``condorcet_winner`` are beyond chance.  ``theory`` holds the
     verdicts on the method itself (empty if nothing is proved about it).
+
+    >>> import placet
+    >>> votes = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> found = placet.audit(votes, "borda")
+    >>> found.condorcet_winner, found.consensus.ranking
+    ('A', ['B', 'A', 'C'])
+    >>> round(found.epsilon, 3)  # every majority of a larger margin is followed
+    0.1
     """
 
     method: str
@@ -108,7 +116,14 @@ class Audit(_Findings):
 
 
 class AuditSet(_Findings, Mapping[Hashable, Audit]):
-    """The audit of every instance, by name; ``findings`` summarizes them."""
+    """The audit of every instance, by name; ``findings`` summarizes them.
+
+    >>> import placet
+    >>> lists = placet.Rankings.from_orders([["a", "b"], ["x", "y"]], instance=["cats", "dogs"])
+    >>> found = placet.audit(lists, "borda")
+    >>> found["cats"].consensus.ranking, list(found)
+    (['a', 'b'], ['cats', 'dogs'])
+    """
 
     def __init__(self, method: str, audits: Mapping[Hashable, Audit]):
         self.method = method
@@ -160,7 +175,13 @@ class AuditSet(_Findings, Mapping[Hashable, Audit]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MethodAudit(_Findings):
-    """Audit of a method without ballots: the verdict on every axiom for ``n_items`` items."""
+    """Audit of a method without ballots: the verdict on every axiom for ``n_items`` items.
+
+    >>> import placet
+    >>> found = placet.audit(None, "borda", items=3)
+    >>> [one.axiom for one in found.verdicts if one.kept]
+    ['non-dictatorship', 'transitivity', 'pareto', 'anonymity', 'monotonicity', 'consistency', 'neutrality']
+    """
 
     method: str
     n_items: int

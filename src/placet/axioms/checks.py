@@ -51,7 +51,19 @@ MOST_SPLIT = 12
 
 
 def universality(data: Profiles, method: Any) -> Witness | None:
-    """Two items that tie in the outcome, or a profile without an outcome."""
+    """Two items that tie in the outcome, or a profile without an outcome.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"], ["A", "C", "B"]])
+    >>> explain(universality(votes, "borda"))
+    'B and C tie, so there is no single ranking.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile in stream:
         above = rule.outcome(profile)
@@ -64,7 +76,19 @@ def universality(data: Profiles, method: Any) -> Witness | None:
 
 
 def transitivity(data: Profiles, method: Any) -> Witness | None:
-    """x above y and y above z, yet x not above z.  Scores cannot violate this; a table of majorities can."""
+    """x above y and y above z, yet x not above z.  Scores cannot violate this; a table of majorities can.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"], ["C", "A", "B"], ["B", "C", "A"]])
+    >>> explain(transitivity(votes, "majority"))
+    'A ends above B and B above C, yet A does not end above C.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         through = above.astype(np.int64) @ above.astype(np.int64) > 0
@@ -77,7 +101,19 @@ def transitivity(data: Profiles, method: Any) -> Witness | None:
 
 
 def pareto(data: Profiles, method: Any) -> Witness | None:
-    """Every ballot that compares the two puts x above y, yet x does not end above y."""
+    """Every ballot that compares the two puts x above y, yet x does not end above y.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"]])
+    >>> explain(pareto(votes, "plurality"))
+    'The one voter puts B above C, yet B and C tie.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         pair = _first_pair((pair_weights(profile).share >= 1 - CLOSE) & ~above)
@@ -87,7 +123,19 @@ def pareto(data: Profiles, method: Any) -> Witness | None:
 
 
 def strong_condorcet(data: Profiles, method: Any, epsilon: float = 0.0) -> Witness | None:
-    """A majority puts x above y, yet x does not end above y."""
+    """A majority puts x above y, yet x does not end above y.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 2 + [["C", "A", "B"]])
+    >>> explain(strong_condorcet(votes, "borda"))
+    'Two of three voters put B above C, yet B and C tie.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         share = pair_weights(profile).share
@@ -98,7 +146,19 @@ def strong_condorcet(data: Profiles, method: Any, epsilon: float = 0.0) -> Witne
 
 
 def condorcet(data: Profiles, method: Any, epsilon: float = 0.0) -> Witness | None:
-    """Majorities put x above every other item, yet x is not the sole winner."""
+    """Majorities put x above every other item, yet x is not the sole winner.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 2 + [["B", "C", "A"]])
+    >>> explain(condorcet(votes, "borda"))
+    'At least 66.7% of the voters put A above each other item in turn, yet A and B tie.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         least = least_shares(pair_weights(profile).share)
@@ -109,7 +169,19 @@ def condorcet(data: Profiles, method: Any, epsilon: float = 0.0) -> Witness | No
 
 
 def majority(data: Profiles, method: Any, epsilon: float = 0.0) -> Witness | None:
-    """More than half of the weight puts x first, yet x is not the sole winner."""
+    """More than half of the weight puts x first, yet x is not the sole winner.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 2 + [["B", "C", "A"]])
+    >>> explain(majority(votes, "borda"))
+    'Two of three voters put A first, yet A and B tie.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         first = first_shares(profile)
@@ -127,6 +199,17 @@ def iia(data: Profiles, method: Any, epsilon: float = 0.0) -> Witness | None:
 
     All pairs of profiles are compared; a single profile is compared with those that differ from it in the place of a
     third item on one ballot.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"], ["A", "C", "B"]])
+    >>> explain(iia(votes, "borda"))
+    'In two elections the same share of voters, 50.0%, puts B above C, yet B and C tie in the one and B ends above C...'
     """
     rule, stream, single = search_inputs(data, method)
     if single:
@@ -152,6 +235,17 @@ def monotonicity(data: Profiles, method: Any) -> Witness | None:
     """An item that moves one step up on one ballot, and falls in the outcome.
 
     An item falls if more items are above it, or more are above or tied with it; every lift is a chain of single steps.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 2 + [["A", "C", "B"]] * 2)
+    >>> explain(monotonicity(votes, "mode"))
+    'B moves up on one ballot and drops from a tie for 2nd to 3rd.'
     """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
@@ -170,7 +264,19 @@ def monotonicity(data: Profiles, method: Any) -> Witness | None:
 
 
 def consistency(data: Profiles, method: Any) -> Witness | None:
-    """A split of the ballots into two parts with the same sole winner, which is not the sole winner on all ballots."""
+    """A split of the ballots into two parts with the same sole winner, which is not the sole winner on all ballots.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 3 + [["A", "C", "B"]] * 2 + [["B", "A", "C"]] * 4)
+    >>> explain(consistency(votes, "mode"))
+    'A wins with either group of voters (five and four), yet not with both together.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         for part, rest in _splits(len(profile.ballots)):
@@ -189,6 +295,16 @@ def neutrality(data: Profiles, method: Any) -> Witness | None:
     """Two items swap names on all ballots, and the outcome does not swap them.
 
     Neighbors in the list of items are swapped: such swaps generate all relabelings.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 2 + [["B", "C", "A"]])
+    >>> neutrality(votes, "borda") is None  # names do not matter
+    True
     """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
@@ -204,7 +320,18 @@ def neutrality(data: Profiles, method: Any) -> Witness | None:
 
 
 def anonymity(data: Profiles, method: Any) -> Witness | None:
-    """A different outcome from the same ballots in another order, or with equal ballots pooled."""
+    """A different outcome from the same ballots in another order, or with equal ballots pooled.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 2 + [["B", "C", "A"]])
+    >>> anonymity(votes, "borda") is None  # the order of the ballots does not matter
+    True
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         for other in _voter_permutations(profile):
@@ -218,6 +345,16 @@ def non_dictatorship(data: Profiles, method: Any) -> Witness | None:
     """A voter whose strict preferences are the outcome on every profile with the same number (at least 2) of voters.
 
     A single profile is varied: first each possible dictator's ballot is reversed, then all the others.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 2 + [["B", "C", "A"]])
+    >>> non_dictatorship(votes, "borda") is None  # nobody decides alone
+    True
     """
     rule, stream, single = search_inputs(data, method)
     if single:

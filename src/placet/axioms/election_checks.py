@@ -32,7 +32,19 @@ def winners(above: Above) -> tuple[int, ...]:
 
 
 def clone_independence(data: Profiles, method: Any) -> Witness | None:
-    """An item gets a clone next to it on every ballot, and the winners change other than by including the clone."""
+    """An item gets a clone next to it on every ballot, and the winners change other than by including the clone.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"], ["B", "A", "C"]])
+    >>> explain(clone_independence(votes, "borda"))
+    "A gets a clone next to it on every ballot, and the outcome turns from A = B > C to A > B > A' > C."
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         before = set(winners(above))
@@ -49,7 +61,18 @@ def clone_independence(data: Profiles, method: Any) -> Witness | None:
 
 
 def participation(data: Profiles, method: Any) -> Witness | None:
-    """A ballot that puts x above y is cast, and y wins in place of x."""
+    """A ballot that puts x above y is cast, and y wins in place of x.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 2 + [["B", "C", "A"]])
+    >>> participation(votes, "borda") is None  # nobody would rather not have voted
+    True
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         y = sole_winner(above)
@@ -67,7 +90,19 @@ def participation(data: Profiles, method: Any) -> Witness | None:
 
 
 def reversal_symmetry(data: Profiles, method: Any) -> Witness | None:
-    """The sole winner still wins when all ballots are reversed."""
+    """The sole winner still wins when all ballots are reversed.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"], ["A", "C", "B"], ["B", "C", "A"]])
+    >>> explain(reversal_symmetry(votes, "plurality"))
+    'A wins, and wins again when every ballot is reversed.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         x = sole_winner(above)
@@ -81,7 +116,19 @@ def reversal_symmetry(data: Profiles, method: Any) -> Witness | None:
 
 
 def smith(data: Profiles, method: Any) -> Witness | None:
-    """A winner that is not in the Smith set."""
+    """A winner that is not in the Smith set.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 2 + [["B", "C", "A"]])
+    >>> explain(smith(votes, "borda"))
+    'B wins, yet A beats every item outside their group head to head.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         inside = smith_set(profile)
@@ -107,7 +154,19 @@ def smith_set(profile: Profile) -> tuple[int, ...]:
 
 
 def mutual_majority(data: Profiles, method: Any) -> Witness | None:
-    """More than half of the weight puts some items above all others, and another item wins."""
+    """More than half of the weight puts some items above all others, and another item wins.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 2 + [["B", "C", "A"]])
+    >>> explain(mutual_majority(votes, "borda"))
+    'Two of three voters put A above all others, yet B wins.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         support: dict[frozenset[int], float] = {}
@@ -124,7 +183,19 @@ def mutual_majority(data: Profiles, method: Any) -> Witness | None:
 
 
 def later_no_harm(data: Profiles, method: Any) -> Witness | None:
-    """A ballot names one more tier (the rest share the last place), and an item named above it stops winning."""
+    """A ballot names one more tier (the rest share the last place), and an item named above it stops winning.
+
+    Returns
+    -------
+    Witness or None
+        Ballots on which the method breaks the axiom, if there are any.
+
+    >>> from placet.data import Rankings
+    >>> from placet.axioms import explain
+    >>> votes = Rankings.from_orders([["A", ("B", "C")], ["A", ("B", "C")], ["B", "A", "C"], ["B", "C", "A"]])
+    >>> explain(later_no_harm(votes, "borda"))
+    'A ballot that puts B above names one more item below, and B no longer wins alone.'
+    """
     rule, stream, _ = search_inputs(data, method)
     for profile in stream:
         for b, ballot in enumerate(profile.ballots):

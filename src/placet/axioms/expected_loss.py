@@ -50,6 +50,11 @@ def loss_gap_bounds(method: str, n: int, gamma: float) -> tuple[float, float]:
 
     Both negative: A ends above B for every such P; both positive: below; opposite signs: gamma alone does not decide.
 
+    Returns
+    -------
+    (float, float)
+        The lower and the upper bound of the gap.
+
     >>> low, high = loss_gap_bounds("kemeny", 3, 0.75)
     >>> round(low, 6), round(high, 6)
     (-1.25, -0.25)
@@ -74,6 +79,11 @@ def loss_worst_case(axiom: str, method: str, n: int) -> WorstCase:
     """The largest share with which an axiom's premise can hold while an order that violates it is among the best.
 
     Counterpart of `worst_case` for positional rules; ``method`` is "kemeny", "footrule" or "mode".
+
+    Returns
+    -------
+    WorstCase
+        The share, and ballots that attain it.
 
     >>> round(loss_worst_case("strong-condorcet", "kemeny", 3).margin, 6)  # a cycle of three: 2/3
     0.166667

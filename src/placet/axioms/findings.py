@@ -27,6 +27,12 @@ class Duel:
     ``share`` = (wins + ties / 2) / (wins + losses + ties) is at least 1/2; ``tied`` tells whether the consensus ties
     them; ``silent`` is the weight of ballots that do not list both; ``noun`` is what weights count, voters or votes;
     ``beyond`` tells whether the lead is beyond chance, tested for all pairs jointly (`placet.axioms.evidence`).
+
+    >>> import placet
+    >>> votes = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> duel = placet.audit(votes, "borda").contradicted[0]
+    >>> duel.x, duel.y, duel.wins, duel.losses, duel.share
+    ('A', 'B', 3.0, 2.0, 0.6)
     """
 
     x: Hashable
@@ -58,7 +64,14 @@ class Duel:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of an audit: what was checked, the verdict, its margin if it has one, and a sentence."""
+    """One line of an audit: what was checked, the verdict, its margin if it has one, and a sentence.
+
+    >>> import placet
+    >>> votes = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> finding = placet.audit(votes, "borda").findings[0]
+    >>> finding.check, finding.verdict
+    ('ranking', 'info')
+    """
 
     check: str
     verdict: str

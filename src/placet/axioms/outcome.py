@@ -25,6 +25,13 @@ class ExaminedMethod:
     A relation (n, n) is positive where the row item is above the column item; it need not be transitive.  For a
     positional method, ``h`` gives the points of n places; ``unlisted`` is how it treats items that a ballot omits.
     ``scores`` of a rule gives its scores alone, equal where they tie.
+
+    >>> import placet
+    >>> votes = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> from placet.axioms import as_method
+    >>> rule = as_method("borda")
+    >>> rule.name, rule.run(votes).ranking
+    ('borda', ['B', 'A', 'C'])
     """
 
     name: str
@@ -45,6 +52,14 @@ def as_method(method: Any, **params: Any) -> ExaminedMethod:
     """A method from its name in ``METHODS``, a function, a model, or the ``Consensus`` it produced.
 
     ``"majority"`` is the relation of pairwise majorities, which need not be transitive.
+
+    Returns
+    -------
+    ExaminedMethod
+        What the searches and audits of axioms run.
+
+    >>> as_method("plurality").name
+    'plurality'
     """
     if isinstance(method, ExaminedMethod):
         return method
@@ -74,7 +89,18 @@ def as_method(method: Any, **params: Any) -> ExaminedMethod:
 
 
 def positional_method(h: ArrayLike) -> ExaminedMethod:
-    """The positional rule with the given points, best place first."""
+    """The positional rule with the given points, best place first.
+
+    Returns
+    -------
+    ExaminedMethod
+        The rule, to be searched for axioms that it breaks.
+
+    >>> import placet
+    >>> votes = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> positional_method([2, 1, 0]).run(votes).ranking
+    ['B', 'A', 'C']
+    """
     return as_method("positional", h=np.asarray(h, np.float64))
 
 
@@ -90,7 +116,20 @@ def _points(name: str, params: dict[str, Any]) -> Callable[[int], Floats] | None
 
 
 def majority_relation(data: Rankings | Comparisons) -> Floats:
-    """Positive where more weight puts the row item above the column item than below; may be cyclic.  O(pairs)."""
+    """Positive where more weight puts the row item above the column item than below; may be cyclic.  O(pairs).
+
+    Returns
+    -------
+    array
+        Weight above minus weight below, (items, items).
+
+    >>> import placet
+    >>> votes = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> majority_relation(votes)
+    array([[ 0.,  1.,  1.],
+           [-1.,  0.,  5.],
+           [-1., -5.,  0.]])
+    """
     pairs = pair_weights(data)
     return pairs.wins - pairs.wins.T
 

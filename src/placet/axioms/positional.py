@@ -142,6 +142,11 @@ class Margins:
 def margins(h: str | ArrayLike, n: int | None = None) -> Margins:
     """Margins of a named positional rule for n items, or of given points.
 
+    Returns
+    -------
+    Margins
+        Omega, omega, omega_1, and the margin of each axiom.
+
     >>> round(margins("log", 5).majority_margin, 4)
     0.199
     """
@@ -155,7 +160,16 @@ def margins(h: str | ArrayLike, n: int | None = None) -> Margins:
 
 
 def margins_table(n: int) -> list[dict[str, Any]]:
-    """Omega, omega, omega_1 and the margins of all named positional rules for n items, one row per rule."""
+    """Omega, omega, omega_1 and the margins of all named positional rules for n items, one row per rule.
+
+    Returns
+    -------
+    list of dict
+        A row per rule.
+
+    >>> [row["rule"] for row in margins_table(4)]
+    ['borda', 'plurality', 'anti-plurality', 'log', 'squared', 'dowdall']
+    """
     return [
         {
             "rule": name,
@@ -254,6 +268,11 @@ def find_tie_between(
     Bisect over w in the mixture w first + (1 - w) second until x and y tie or the weights are numerically equal; return
     ``None`` if the rule jumps over the tie.  O(steps) runs of the rule.
 
+    Returns
+    -------
+    Witness or None
+        The mixture at which the items tie.
+
     >>> find_tie_between("squared", [0, 1, 2], [1, 2, 0], 0, 1).profiles[0].weight
     (0.727272..., 0.272727...)
     """
@@ -281,6 +300,15 @@ def rotations(n: int) -> Profile:
 
     So every rule fails to follow one of these n majorities of margin 1/2 - 1/n (1/6 for n = 3).  Borda's margin is the
     same number: no rule, positional or not, has a smaller one.
+
+    Returns
+    -------
+    Profile
+        The n ballots.
+
+    >>> from placet.axioms.sentences import format_profile
+    >>> format_profile(rotations(3))
+    '1 x A > B > C; 1 x B > C > A; 1 x C > A > B'
     """
     return Profile.from_orders([[*range(k, n), *range(k)] for k in range(n)], [1.0] * n)
 

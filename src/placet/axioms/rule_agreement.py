@@ -14,7 +14,13 @@ from placet.data.arrays import Floats
 
 @dataclass(frozen=True)
 class Contested:
-    """A pair that methods order in opposite ways: the methods with ``x`` above ``y``, below ``y``, or tied with it."""
+    """A pair that methods order in opposite ways: the methods with ``x`` above ``y``, below ``y``, or tied with it.
+
+    >>> import placet
+    >>> votes = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> placet.axioms.compare_methods(votes, ["borda", "plurality"]).contested
+    (Contested(x='A', y='B', above=('plurality',), below=('borda',), tied=()),)
+    """
 
     x: Hashable
     y: Hashable
@@ -31,6 +37,12 @@ class RuleAgreement:
     pairs on which two methods differ, a tie against an order counting half; ``contested`` are the pairs that two
     methods order in opposite ways, most evenly split first; ``tied_by_some`` counts the remaining pairs that some
     method ties and another orders; ``pairs`` is the total number of pairs.
+
+    >>> import placet
+    >>> votes = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> found = placet.axioms.compare_methods(votes, ["borda", "plurality"])
+    >>> found.winners, found.distance[0].round(2)  # the share of pairs that they order differently
+    ((('B',), ('A',)), array([0.  , 0.33]))
     """
 
     methods: tuple[str, ...]
@@ -47,6 +59,16 @@ def compare_methods(
     """Run several methods (names, functions) on the same data and compare them pair by pair.
 
     ``first`` is an additional method, given by its name and outcome.  O(methods n^2) plus the runs of the methods.
+
+    Returns
+    -------
+    RuleAgreement
+        Winners, distances between methods, and the pairs on which they disagree.
+
+    >>> import placet
+    >>> votes = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> compare_methods(votes, ["borda", "plurality"]).winners
+    (('B',), ('A',))
     """
     chosen = usual_rivals(data) if methods is None else methods
     outcomes = dict([first] if first else [])

@@ -22,6 +22,12 @@ class Sensitivity:
     integers, a ballot of weight w counts as w ballots.  ``exact`` numbers are proved; others are the best found in
     ``tried`` runs of the rule, hence upper bounds.  None means that no change was found, or that there is no sole
     winner.  Among rivals that need equally many, the challenger is the one with the highest score, then the first name.
+
+    >>> import placet
+    >>> votes = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> found = placet.audit(votes, "plurality").sensitivity
+    >>> found.winner, found.challenger, found.to_tie, found.to_change, found.exact
+    ('A', 'B', 1, 1, True)
     """
 
     winner: Hashable | None

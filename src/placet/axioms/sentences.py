@@ -83,7 +83,17 @@ def format_ranking(above: Above, items: Sequence[Hashable]) -> str:
 
 
 def format_profile(profile: Profile) -> str:
-    """A profile as text: 2 x A > B > C; 1 x B = C > A."""
+    """A profile as text: 2 x A > B > C; 1 x B = C > A.
+
+    Returns
+    -------
+    str
+        The ballots, separated by semicolons.
+
+    >>> from placet.axioms.positional import rotations
+    >>> format_profile(rotations(3))
+    '1 x A > B > C; 1 x B > C > A; 1 x C > A > B'
+    """
     pooled = profile.pool()
     texts = []
     for ballot, weight in zip(pooled.ballots, pooled.weight):
@@ -103,6 +113,11 @@ def format_pair(above: Above, x: int, y: int, names: Sequence[Hashable]) -> str:
 
 def explain(witness: Witness) -> str:
     """One sentence that says what a witness shows.
+
+    Returns
+    -------
+    str
+        The sentence.
 
     >>> from placet.axioms.checks import strong_condorcet
     >>> from placet.data import Rankings

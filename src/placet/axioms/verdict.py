@@ -36,6 +36,11 @@ class Verdict:
     ``kept`` is True or False if it is settled, and None if a search found nothing.  ``margin`` is the least epsilon
     beyond which the relaxed axiom holds: exact if ``proved``, else the largest that a witness has shown.  ``searched``
     is the number of profiles examined, and ``complete`` tells whether they cover the whole domain.
+
+    >>> import placet
+    >>> found = placet.axioms.search("condorcet", "plurality", placet.axioms.Domain(3, 5))
+    >>> found.kept, found.witness
+    (False, Witness(condorcet broken by plurality for ('A', 'B'), ballots: 3))
     """
 
     axiom: str
@@ -61,6 +66,11 @@ def search(
 
     All profiles of 1, 2, ... voters are examined as far as ``limit`` allows; the rest of the limit is spread evenly
     over the larger numbers of voters, whose profiles are drawn at random.  Non-dictatorship distinguishes voters.
+
+    Returns
+    -------
+    Verdict
+        Whether the axiom is kept, with a witness if it is broken.
 
     >>> search("condorcet", "plurality", Domain(3, 5)).witness
     Witness(condorcet broken by plurality for ('A', 'B'), ballots: 3)
@@ -115,6 +125,15 @@ def verdicts(method: Any, n_items: int, *, voters: int = 4, ties: bool = False, 
     axiom, and a tenth of that for the axioms of elections, which run the method on many variants of each profile.
     Positional rules are searched up to 4 items; beyond, only theorems apply.  For rules that minimize an expected loss
     (Kemeny, footrule, mode) the margins are exact up to 5 items, by linear programming over all strict profiles.
+
+    Returns
+    -------
+    list of Verdict
+        One per axiom.
+
+    >>> found = verdicts("plurality", 3)
+    >>> {one.axiom: one.kept for one in found if one.axiom in ("condorcet", "monotonicity")}
+    {'monotonicity': True, 'condorcet': False}
     """
     found, margins = method_and_margins(method, n_items)
     rule = CachedMethod(found)

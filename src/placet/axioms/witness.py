@@ -16,6 +16,11 @@ class Witness:
     ``items`` are the items concerned; ``profiles`` the ballots (before and after a change, or two parts and their
     union), with the method's outcome on each; ``share`` is the share of the weight in the axiom's premise; ``voter``
     is the dictator; ``reason`` is why the method gave no outcome.
+
+    >>> import placet
+    >>> found = placet.axioms.search("condorcet", "plurality", placet.axioms.Domain(3, 5)).witness
+    >>> found.items, placet.axioms.explain(found)
+    (('A', 'B'), 'At least 66.7% of the voters put A above each other item in turn, yet A and B tie.')
     """
 
     axiom: str

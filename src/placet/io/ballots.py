@@ -232,6 +232,15 @@ def write_ballots(rankings: Rankings, target: Source, *, format: str | None = No
     Text lists the items in its first line and reads back equal if names are text; agents and instances need a table,
     which reads back equal with ``items=rankings.items`` (and ``agent="agent"``, ``instance="instance"``,
     ``control=rankings.controls``).  Scores are not written.
+
+    >>> import io
+    >>> import placet
+    >>> file = io.BytesIO()
+    >>> write_ballots(placet.Rankings.from_orders([["tea", "milk"], [("milk", "tea")]], weight=[3, 1]), file)
+    >>> print(file.getvalue().decode())
+    # items: tea = milk
+    3: tea > milk
+    1: tea = milk
     """
     if format is not None or is_table(target, None):
         _write_long(rankings, target, format)

@@ -378,6 +378,15 @@ def write_battles(comparisons: Comparisons, target: Source, *, format: str | Non
 
     Read back with ``items=comparisons.items`` (and ``ordered``) they are equal if names are text (CSV, JSON lines) or
     all of one type (Parquet); pairs without any outcome are not written.
+
+    >>> import io
+    >>> import placet
+    >>> file = io.BytesIO()
+    >>> write_battles(placet.Comparisons.from_battles("ab", "bc", ["a", "tie"]), file, format="csv")
+    >>> print(file.getvalue().decode())
+    model_a,model_b,winner,weight
+    a,b,model_a,1.0
+    b,c,tie,1.0
     """
     c = comparisons
     wins = np.stack([c.wins_i, c.wins_j, c.ties], axis=1)

@@ -231,6 +231,15 @@ def write_features(queries: Queries, target: Source, *, format: str | None = Non
 
     Read back they are equal if the features have names (else they are called ``feature1``, ...) and weights are 1 or
     read with ``weight``.
+
+    >>> import io
+    >>> import placet
+    >>> file = io.BytesIO()
+    >>> write_features(placet.Queries.from_arrays([[1.5], [0.5]], [1, 0], ["q", "q"]), file, format="csv")
+    >>> print(file.getvalue().decode())
+    qid,label,feature1
+    q,1.0,1.5
+    q,0.0,0.5
     """
     order = np.argsort(queries.row, kind="stable")
     X = queries.X[order]

@@ -87,6 +87,10 @@ class Format:
     known names of roles without which a table is not asked further; ``by_cells`` formats must read the cells of a table
     to recognize it; ``by_head`` formats are logs that are no tables, and are recognized by their first bytes before a
     table is opened.
+
+    >>> from placet.io import FORMATS
+    >>> FORMATS["battles"].kind, FORMATS["preflib"].suffixes[:3]
+    (<class 'placet.data.comparisons.Comparisons'>, ('.soc', '.soi', '.toc'))
     """
 
     read: Callable[..., Any]

@@ -31,6 +31,12 @@ class Judged:
     ``score`` (rows,) is -inf where a judged row was not retrieved; ``grade`` (rows,) is 0 where a retrieved row was not
     judged; ``name`` (rows,) holds the documents, if they have names; ``judged`` (rows, subtopics of a topic) is a CSR
     matrix of grades, if judgments have subtopics: then ``grade`` is the largest of them.
+
+    >>> import placet
+    >>> rows = placet.simulate.queries(2, 3, 2)
+    >>> found = placet.io.score_rows([3.0, 2.0, 1.0, 3.0, 2.0, 1.0], rows)
+    >>> found.score, found.offsets
+    (array([3., 2., 1., 3., 2., 1.]), array([0, 3, 6]))
     """
 
     score: NDArray[np.float64]
@@ -49,11 +55,21 @@ class Judged:
 
 
 def read_judged(scores: Source, labels: Source, *, on_error: OnError = "raise", **options: Any) -> Judged:
-    """Read scores and labels from files.
+    r"""Read scores and labels from files.
 
     A TREC run goes with qrels, scores (one per line) with LETOR text or a table with features, and scores of labels
     (``label:score ...``) with extreme classification text.  ``options`` are passed to the reader of the
     labels, ``on_error`` to that of a run, too.
+
+    Returns
+    -------
+    Judged
+        Scores and labels in the form that metrics take.
+
+    >>> import io
+    >>> found = read_judged(io.StringIO("0.9\n0.1\n"), io.StringIO("0 qid:1 1:3\n1 qid:1 1:5\n"))
+    >>> found.score, found.grade
+    (array([0.9, 0.1]), array([0., 1.]))
     """
     with opened(scores) as scored, opened(labels) as labelled:
         return _read_both(scored, labelled, on_error, options)
@@ -92,10 +108,22 @@ def _read_both(scores: OpenedFile, labels: OpenedFile, on_error: OnError, option
 
 
 def judge(run: Rankings, qrels: Qrels) -> Judged:
-    """Match a run with judgments, over the topics that have any; nothing was retrieved for topics that the run lacks.
+    r"""Match a run with judgments, over the topics that have any; nothing was retrieved for topics that the run lacks.
 
     Topics of the run without judgments are left out, as in ``trec_eval``.  A run with several tags, without topics, or
     without any judged topic is a ``DataError``.  O(rows).
+
+    Returns
+    -------
+    Judged
+        Scores and grades in the form that metrics take.
+
+    >>> import io
+    >>> from placet.io import read_qrels, read_trec_run
+    >>> run = read_trec_run(io.StringIO("q1 Q0 d2 1 0.9 tag\nq1 Q0 d1 2 0.5 tag\n"))
+    >>> found = judge(run, read_qrels(io.StringIO("q1 0 d1 2\nq1 0 d3 1\n")))
+    >>> found.name.tolist(), found.score.tolist(), found.grade.tolist()
+    (['d2', 'd1', 'd3'], [0.9, 0.5, -inf], [0.0, 2.0, 1.0])
     """
     scores = _retrieved_scores(run, qrels)
     grades, parts = _by_topic(qrels)
@@ -167,7 +195,17 @@ def _cells(cells: list[tuple[int, int, float]], rows: int) -> "csr_matrix":
 
 
 def read_score_lines(source: Source) -> NDArray[np.float64]:
-    """Read scores, one finite number per line, in the order of the rows they belong to; bad lines cannot be skipped."""
+    r"""Read scores, one finite number per line, in the order of the rows they belong to; bad lines cannot be skipped.
+
+    Returns
+    -------
+    array
+        The scores (rows,).
+
+    >>> import io
+    >>> read_score_lines(io.StringIO("0.9\n0.1\n"))
+    array([0.9, 0.1])
+    """
     problems = Problems(name_of(source), may_skip=False)
     values = []
     for number, line in read_lines(source):
@@ -185,7 +223,19 @@ def read_score_lines(source: Source) -> NDArray[np.float64]:
 
 
 def score_rows(scores: ArrayLike, queries: Queries, *, source: str = "") -> Judged:
-    """Match scores (one per row, in the caller's order) with queries; ``source`` names their file in errors."""
+    """Match scores (one per row, in the caller's order) with queries; ``source`` names their file in errors.
+
+    Returns
+    -------
+    Judged
+        Scores and grades in the form that metrics take.
+
+    >>> import placet
+    >>> rows = placet.simulate.queries(2, 3, 2)
+    >>> found = score_rows([3.0, 2.0, 1.0, 3.0, 2.0, 1.0], rows)
+    >>> found.score, found.offsets
+    (array([3., 2., 1., 3., 2., 1.]), array([0, 3, 6]))
+    """
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != queries.grade.shape:
         where = f"{source}: " if source else ""
@@ -226,6 +276,16 @@ def judge_labels(scores: "csr_matrix", Y: "csr_matrix") -> Judged:
     """Match proposed labels with true ones: a list per point, a row per proposed or true label; ``name`` is the label.
 
     True labels that were not proposed have score -inf; proposed labels that are not true have grade 0.
+
+    Returns
+    -------
+    Judged
+        A list per point, in the form that metrics take.
+
+    >>> from scipy.sparse import csr_matrix
+    >>> found = judge_labels(csr_matrix([[0.9, 0.5, 0.0]]), csr_matrix([[1.0, 0.0, 1.0]]))
+    >>> found.name.tolist(), found.score.tolist(), found.grade.tolist()
+    ([0, 1, 2], [0.9, 0.5, -inf], [1.0, 0.0, 1.0])
     """
     if scores.shape != Y.shape:
         raise DataError(

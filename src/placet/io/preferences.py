@@ -202,6 +202,14 @@ def write_preferences(rankings: Rankings, target: Source, *, format: str | None 
     """Write each item over those of all later tiers, as text or as a table; ballots of one tier are an error.
 
     Read back with ``items=rankings.items``, the ballots are equal if weights are 1 and names are text.
+
+    >>> import io
+    >>> import placet
+    >>> file = io.BytesIO()
+    >>> write_preferences(placet.Rankings.from_orders([["tea", ("milk", "juice")]]), file)
+    >>> print(file.getvalue().decode())
+    1: tea > milk
+    1: tea > juice
     """
     lists: list[Hashable] = list(range(1, len(rankings) + 1))
     if rankings.agent is not None and rankings.agents is not None:

@@ -178,6 +178,14 @@ def write_preflib(rankings: Rankings, target: Source, *, title: str = "") -> Non
 
     Weights must be whole numbers; the format has no place for agents, instances and scores.  Read back, the ballots are
     those of ``rankings`` without repeats (``collapsed``) if item names are text.
+
+    >>> import io
+    >>> import placet
+    >>> file = io.BytesIO()
+    >>> ballots = placet.Rankings.from_orders([["tea", "milk"], ["milk", "tea"]], weight=[2, 1])
+    >>> write_preflib(ballots, file, title="Drinks")
+    >>> file.getvalue().decode().splitlines()[-2:]
+    ['2: 1,2', '1: 2,1']
     """
     for what in ("agent", "instance"):
         if getattr(rankings, what) is not None:

@@ -129,6 +129,16 @@ def write_ratings(rankings: Rankings, target: Source, *, format: str | None = No
 
     With the suffix ``.data`` the text has no header, as in MovieLens.  Read back with ``items=rankings.items``, the
     ballots are equal if every agent has one ballot, weights are 1 and names are text.
+
+    >>> import io
+    >>> import placet
+    >>> ratings = placet.read_ratings({"user": ["u", "u"], "item": ["tea", "milk"], "rating": [5, 3]})
+    >>> file = io.BytesIO()
+    >>> write_ratings(ratings, file, format="csv")
+    >>> print(file.getvalue().decode())
+    user,item,rating
+    u,tea,5.0
+    u,milk,3.0
     """
     if rankings.score is None:
         raise DataError("these ballots have no scores; only ballots made from ratings can be written as ratings")

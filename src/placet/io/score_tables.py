@@ -253,7 +253,16 @@ def _flip_signs(found: Scores, lower: list[str]) -> Scores:
 
 
 def write_scores(scores: Scores, target: Source, *, format: str | None = None) -> None:
-    """Write a wide table, or if there are questions, a row per score that is not missing."""
+    """Write a wide table, or if there are questions, a row per score that is not missing.
+
+    >>> import io
+    >>> import placet
+    >>> file = io.BytesIO()
+    >>> write_scores(placet.Scores.from_table([[0.5, 0.75]], items=["p"], tasks=["law", "art"]), file, format="csv")
+    >>> print(file.getvalue().decode())
+    model,law,art
+    p,0.5,0.75
+    """
     if scores.questions is None:
         columns: dict[str, Any] = {"model": list(scores.items)}
         columns |= {str(name): _cells(scores.value[:, k]) for k, name in enumerate(scores.tasks)}

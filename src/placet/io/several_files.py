@@ -26,11 +26,23 @@ _OTHERS = {LetorAgg: "rank lists by engines", MultiLabel: "documents with labels
 def read_files(
     files: Sequence[str | os.PathLike[str]], format: str | None = None, *, on_error: OnError = "raise", **options: Any
 ) -> Any:
-    """Read each file with `placet.read`, and concatenate the data by name; errors name the files.
+    r"""Read each file with `placet.read`, and concatenate the data by name; errors name the files.
 
     Rank lists by engines (LETOR-agg) become ballots with the queries as instances.  Rank lists of several files that
     have the same tag for the same topic come from different engines, which are then named after the files.  The
     ``notes`` are those of all files, without duplicates.
+
+    Returns
+    -------
+    Comparisons, Rankings, Scores, Queries, ...
+        What the files hold together.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name, row in (("may", "ant,bee,a"), ("june", "bee,cat,tie")):
+    ...     _ = (folder / f"{name}.csv").write_text(f"model_a,model_b,winner\n{row}\n")
+    >>> read_files(sorted(folder.glob("*.csv")))
+    Comparisons(2 pairs, 3 items, 2 votes)
     """
     paths = [Path(file) for file in files]
     parts = [ballots_of(read(path, format, on_error=on_error, **options)) for path in paths]
@@ -63,7 +75,20 @@ def kind_of(data: Any) -> str:
 
 
 def to_aggregate(data: Any, name: str) -> "Rankings | Comparisons | Scores | Games":
-    """The data if they can be aggregated, else a ``DataError`` that begins with ``name``, such as that of the file."""
+    """The data if they can be aggregated, else a ``DataError`` that begins with ``name``, such as that of the file.
+
+    Returns
+    -------
+    Comparisons, Rankings, Scores or Games
+        The same data.
+
+    >>> to_aggregate(Rankings.from_orders([["a", "b"]]), "ballots.txt")
+    Rankings(1 ballots, 2 items, 2 rows)
+    >>> to_aggregate(3, "three.txt")
+    Traceback (most recent call last):
+        ...
+    placet.data.errors.DataError: three.txt: int cannot be aggregated; votes, ballots, ratings or scores can
+    """
     if not isinstance(data, Rankings | Comparisons | Scores | Games):
         raise DataError(f"{name}: {kind_of(data)} cannot be aggregated; votes, ballots, ratings or scores can")
     return data

@@ -61,9 +61,18 @@ def plural(n: int, unit: str) -> str:
 
 
 class DataWarning(UserWarning):
-    """Some input was skipped: the message says what, where and how much.
+    r"""Some input was skipped: the message says what, where and how much.
 
     ``lines`` are the first of the skipped lines, as in `DataError`.
+
+    >>> import io
+    >>> import warnings
+    >>> import placet
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     votes = placet.read_battles(io.StringIO("a,b,winner\nx,y,a\nx,y,lefft\n"), on_error="skip")
+    >>> said[0].message.lines[0][:3]
+    ('<stream>', 3, "winner 'lefft' is not a, b or tie")
     """
 
     lines: tuple[tuple[str, int, str, str], ...] = ()

@@ -85,12 +85,20 @@ def write_trec_run(rankings: Rankings, target: Source, *, tag: str = "placet") -
     """Write ballots as a TREC run: topic = instance, tag = agent (else ``tag``), score = score (else minus the tier).
 
     Runs with scores read back equal if ballots, items, topics and tags are in order of first appearance.
+
+    >>> import io
+    >>> import placet
+    >>> file = io.BytesIO()
+    >>> write_trec_run(placet.Rankings.from_orders([["d2", "d1"]], instance=["q1"]), file)
+    >>> print(file.getvalue().decode())
+    q1 Q0 d2 1 0 placet
+    q1 Q0 d1 2 -1 placet
     """
     names = [str(name) for name in (*rankings.items, *(rankings.instances or ()), *(rankings.agents or ()), tag)]
     for name in names:
         if not name or len(name.split()) != 1 or name != name.strip():
             raise DataError(f"name {name!r} cannot be written: TREC fields have no blanks; rename it")
-    score = -rankings.tier.astype(np.float64) if rankings.score is None else rankings.score
+    score = 0.0 - rankings.tier if rankings.score is None else rankings.score
 
     def lines() -> Iterator[str]:
         for b in range(len(rankings)):
@@ -104,8 +112,14 @@ def write_trec_run(rankings: Rankings, target: Source, *, tag: str = "placet") -
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Qrels:
-    """Relevance judgments as read-only columns (rows,): codes of ``topics``, ``docs`` and, if there are any,
+    r"""Relevance judgments as read-only columns (rows,): codes of ``topics``, ``docs`` and, if there are any,
     ``subtopics``.
+
+    >>> import io
+    >>> from placet.io import read_qrels
+    >>> found = read_qrels(io.StringIO("q1 0 d1 2\nq1 0 d2 0\n"))
+    >>> found.topics, found.docs, found.grade
+    (('q1',), ('d1', 'd2'), array([2., 0.]))
     """
 
     topic: NDArray[np.int64]
@@ -226,7 +240,15 @@ def _first_judgments(
 
 
 def write_qrels(qrels: Qrels, target: Source) -> None:
-    """Write judgments as text, in order; a written file reads back equal (unless all subtopics are named 0)."""
+    r"""Write judgments as text, in order; a written file reads back equal (unless all subtopics are named 0).
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> write_qrels(read_qrels(io.StringIO("q1 0 d1 2\nq1 0 d2 0\n")), file)
+    >>> print(file.getvalue().decode())
+    q1 0 d1 2
+    q1 0 d2 0
+    """
 
     def lines() -> Iterator[str]:
         for r in range(len(qrels)):

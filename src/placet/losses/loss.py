@@ -103,6 +103,14 @@ class Loss:
     reweights : bool
         Pairs are weighted by the places of the current scores, held fixed in derivatives: the value jumps when rows
         swap places, and kernels take the scores that determine the places before other arguments (`Bound.hold`).
+
+    >>> import placet
+    >>> loss = placet.losses.LOSSES["pl-partition"]
+    >>> loss.law, loss.gives, loss.shift_invariant
+    ('order', ('curvature', 'hvp'), True)
+    >>> value, gradient = loss([0.0, 0.0, 0.0], placet.Lists([1, 1, 0], [0, 3]))
+    >>> round(value, 4)  # log 3: each of three equals may be the last
+    1.0986
     """
 
     plan: Callable[..., Plan]
@@ -474,6 +482,14 @@ def needs(loss: str, *what: str, who: str) -> Loss:
     """The record of a loss; raises ``ValueError`` if it lacks something that the ranker ``who`` needs.
 
     ``what``: "curvature", "hvp", "no learned parameters", "no sampling".
+
+    Returns
+    -------
+    Loss
+        The record.
+
+    >>> needs("pl-partition", "hvp", who="LinearRanker").law
+    'order'
     """
     from placet.losses import LOSSES
 

@@ -23,6 +23,12 @@ class JudgedMean:
     alone.  ``n_both`` lists have both values; ``correlation`` is that of the two over them, NaN if there is none.
     ``is_used`` says whether the judge has a part in the mean.  ``worth`` is the number of lists that people would have
     to judge for as short an interval without the judge.
+
+    >>> from placet.metrics import judged_mean
+    >>> human, judge = [0.5, 0.7, 0.6, 0.4, float("nan"), float("nan")], [0.5, 0.8, 0.6, 0.3, 0.6, 0.7]
+    >>> found = judged_mean(human, judge)
+    >>> found.n_both, found.human.n_lists, found.judge.n_lists
+    (4, 4, 6)
     """
 
     mean: float

@@ -18,7 +18,11 @@ ROUNDS = 200
 
 
 class Agreement(NamedTuple):
-    """A coefficient of agreement, 1 if all agree and about 0 by chance, with the ends of its bootstrap interval."""
+    """A coefficient of agreement, 1 if all agree and about 0 by chance, with the ends of its bootstrap interval.
+
+    >>> Agreement(0.62, 0.5, 0.7).value
+    0.62
+    """
 
     value: float
     low: float | None = None
@@ -58,6 +62,11 @@ def krippendorff_alpha(
     ``level`` is "nominal", "ordinal", "interval" or "ratio".  For votes (`Comparisons`), units are pairs and ratings
     are their outcomes.  ``bootstrap``: rounds of resampling units, for an interval at ``confidence``.  NaN if all
     ratings are equal.  O(raters units + values^2).
+
+    Returns
+    -------
+    Agreement
+        The ``value``, and the ends of its interval if ``bootstrap`` asks for one.
 
     >>> krippendorff_alpha([[1, 2, 3, 3], [1, 2, 3, 3], [1, 2, 3, 4]]).value.__round__(3)  # 1 - 2 / (100 / 11)
     0.78
@@ -116,6 +125,11 @@ def kendall_w(ratings: Any) -> float:
     every group of t items tied by a rater.  Ratings may be higher-is-better or lower-is-better.  For ballots
     (`Rankings`), each ballot is a rater, counted by its weight, and must rank all items.  NaN if every rater ties all
     items.
+
+    Returns
+    -------
+    float
+        W, from 0 to 1; NaN if every rater ties all items.
 
     >>> round(kendall_w([[1, 2, 3], [1, 2, 3], [1, 3, 2]]), 4)  # rank sums 3, 7, 8: S = 14
     0.7778

@@ -63,6 +63,13 @@ class Metric:
     """A metric with its depth and parameters: a function of (s, grade, offsets) that returns one value per list.
 
     Its repr is its specification; two metrics are equal if their specifications are.
+
+    >>> import placet
+    >>> ndcg = placet.metric("ndcg@2")
+    >>> ndcg, ndcg.k
+    (ndcg@2, 2)
+    >>> ndcg([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(3)
+    array([0.521])
     """
 
     name: str
@@ -172,6 +179,18 @@ def evaluate_parts(
 
     ``scores`` holds the scores of all rows, in file order (as returned by a ranker's ``predict(parts)``), or is a
     function of the queries of a part, which other processes must be able to load.
+
+    Returns
+    -------
+    dict
+        Specification -> one value per query, in the order of the parts.
+
+    >>> import placet
+    >>> rows = placet.simulate.queries(4, 5, 2)
+    >>> from placet.data.parts import Parts
+    >>> values = evaluate_parts("ndcg@3", rows.X[:, 0], Parts.of([rows[:2], rows[2:]]))
+    >>> values["ndcg@3"].shape
+    (4,)
     """
     largest = parts.largest_grade
     chosen = [_on_scale(m, largest) for m in _parsed_metrics(metrics)]

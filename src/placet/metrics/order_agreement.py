@@ -16,6 +16,11 @@ def kendall_tau(s: RowScores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
 
     NaN if s or grade is constant (so also for fewer than two rows).  O(rows log rows).
 
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
+
     >>> kendall_tau([3.0, 2.0, 1.0], [2, 1, 1], [0, 3]).round(4)  # 2 / sqrt(3 * 2)
     array([0.8165])
     """
@@ -45,6 +50,11 @@ def spearman_rho(s: RowScores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
 
     NaN if s or grade is constant.  O(rows log rows).
 
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
+
     >>> spearman_rho([3.0, 2.0, 1.0], [3, 1, 2], [0, 3])  # 1 - 6 (0 + 1 + 1) / (3 * 8)
     array([0.5])
     """
@@ -61,6 +71,11 @@ def footrule(s: RowScores, grade: ArrayLike, offsets: ArrayLike, *, normalize: b
 
     0 is best.  Tied rows share the mean of their ranks.  ``normalize=False`` returns the sum.  NaN for fewer than two
     rows.  O(rows log rows).
+
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
 
     >>> footrule([3.0, 2.0, 1.0], [1, 2, 3], [0, 3])
     array([1.])
@@ -80,6 +95,11 @@ def rbo(s: RowScores, grade: ArrayLike, offsets: ArrayLike, k: int | None = None
     probability of reading on.  With ties, X_d is its expectation when the ties of each order are broken at random,
     independently (so two equal orders with ties stay below 1).  NaN for an empty list.  O(rows log rows + rows x
     longest tied block).
+
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
 
     >>> rbo([2.0, 1.0], [2, 1], [0, 2])
     array([1.])

@@ -13,7 +13,13 @@ CHUNK = 1 << 20  # draws in memory at a time
 
 @dataclass(frozen=True)
 class MeanSummary:
-    """Mean over the lists with a defined value, its standard error, and the numbers of defined and undefined lists."""
+    """Mean over the lists with a defined value, its standard error, and the numbers of defined and undefined lists.
+
+    >>> import placet
+    >>> found = placet.metrics.summary([1.0, 0.0, 0.5])
+    >>> found.mean, found.n_lists, found.n_undefined
+    (0.5, 3, 0)
+    """
 
     mean: float
     stderr: float
@@ -23,6 +29,11 @@ class MeanSummary:
 
 def summary(values: ArrayLike) -> MeanSummary:
     """Mean and standard error (sample deviation over sqrt n) of the values that are not NaN.
+
+    Returns
+    -------
+    MeanSummary
+        The mean, its standard error, and how many values it is of.
 
     >>> summary([1.0, 0.0, float("nan")])
     MeanSummary(mean=0.5, stderr=0.5, n_lists=2, n_undefined=1)
@@ -37,7 +48,13 @@ def summary(values: ArrayLike) -> MeanSummary:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Mean of a - b over lists, its bootstrap interval, and the p-value of a sign-flip test of no difference."""
+    """Mean of a - b over lists, its bootstrap interval, and the p-value of a sign-flip test of no difference.
+
+    >>> import placet
+    >>> found = placet.metrics.compare([0.9, 0.8, 0.7], [0.6, 0.7, 0.5])
+    >>> round(found.difference, 2), found.p_value, found.n_lists
+    (0.2, 0.25, 3)
+    """
 
     difference: float
     low: float

@@ -22,6 +22,11 @@ def propensities(label_counts: ArrayLike, n_points: int, a: float = 0.55, b: flo
     ``label_counts`` (labels,): N, the number of the ``n_points`` training points with each label.  The usual a, b are
     0.5, 0.4 for Wikipedia, 0.6, 2.6 for Amazon, 0.55, 1.5 otherwise.
 
+    Returns
+    -------
+    array
+        The probability of each label (labels,).
+
     >>> propensities([1, 10, 1000], 10_000).round(3)
     array([0.109, 0.22 , 0.767])
     """
@@ -55,6 +60,11 @@ def psp(
     sums; ``"list"`` divides each list by its own largest value; ``"none"`` does not normalize.  Lists without a true
     label have the value ``empty`` and enter neither sum.  Ties: exact expectation.  O(rows log rows).
 
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
+
     >>> psp([2.0, 1.0], [1, 1], [0, 2], 1, propensity=[0.5, 0.25])  # 2 of 4
     array([0.5])
     """
@@ -81,6 +91,11 @@ def psndcg(
     1/log2(1 + i).
 
     Parameters and conventions as in ``psp``.
+
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
 
     >>> psndcg([2.0, 1.0], [1, 0], [0, 2], 2, propensity=[0.5, 0.25])
     array([1.])

@@ -22,6 +22,10 @@ class Ranking:
     ``offsets`` (lists + 1,).  Block b covers the places ``start[b]:stop[b]`` of list ``list_of[b]``, whose rows tie.
     Rows with a score of -inf were not retrieved: they belong to no block.  ``ties``: how ties were handled (see
     ``rank``).
+
+    >>> import placet
+    >>> placet.metrics.rank([1.0, 3.0, 2.0], [0, 3]).order
+    array([1, 2, 0])
     """
 
     s: Floats
@@ -69,6 +73,18 @@ def rank(s: ArrayLike | Ranking, offsets: ArrayLike, ties: str = "mean", name: A
     the row with the larger ``name`` (rows,) first, or the later row if there are no names.
     A ``Ranking`` of the same scores is returned unchanged if it has the requested ties, so that several metrics can
     share one sort.
+
+    Returns
+    -------
+    Ranking
+        The order of rows and the blocks of ties, which every metric takes instead of scores.
+
+    >>> shared = rank([1.0, 3.0, 2.0], [0, 3])
+    >>> shared.order
+    array([1, 2, 0])
+    >>> import placet
+    >>> placet.metrics.mrr(shared, [0, 0, 1], [0, 3]), placet.metrics.recall(shared, [0, 0, 1], [0, 3], 1)
+    (array([0.5]), array([0.]))
     """
     if isinstance(s, Ranking):
         if s.ties == ties and (ties != "name" or name is None):

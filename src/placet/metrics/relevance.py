@@ -44,6 +44,11 @@ def ndcg(
     also "letor", "reciprocal", "none" or a function of places 1, 2, ...).  Relevant means a gain above 0.
     O(rows log rows).
 
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
+
     >>> ndcg([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4)  # (3/log2 3 + 1/2) / (3 + 1/log2 3)
     array([0.659])
     >>> ndcg([0.0, 0.0], [1, 0], [0, 2]).round(4)  # (1 + 1/log2 3) / 2: the mean of both orders
@@ -78,6 +83,11 @@ def average_precision(
     With k the divisor is still the number of relevant rows, as in trec_eval; LightGBM and XGBoost divide by at most k.
     For a tied block of m rows, r relevant, after b rows with c relevant, the expectation is the sum over t = 1..m of
     r/m (c + 1 + (t - 1)(r - 1)/(m - 1)) / (b + t)  (McSherry and Najork 2008).  O(rows log rows).
+
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
 
     >>> average_precision([3.0, 2.0, 1.0], [1, 0, 1], [0, 3]).round(4)  # (1/1 + 2/3) / 2
     array([0.8333])
@@ -124,6 +134,11 @@ def precision(
     Places beyond the end of a list count as irrelevant (XGBoost divides by the length of a shorter list).  O(rows log
     rows).
 
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
+
     >>> precision([3.0, 2.0, 1.0], [1, 0, 1], [0, 3], 2)
     array([0.5])
     """
@@ -154,6 +169,11 @@ def recall(
 ) -> Floats:
     """Recall: relevant rows at places <= k, over all relevant rows of the list.  O(rows log rows).
 
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
+
     >>> recall([3.0, 2.0, 1.0], [1, 0, 1], [0, 3], 2)
     array([0.5])
     """
@@ -178,6 +198,11 @@ def mrr(
 
     In a tied block of m rows with r relevant, the first of these is at t with probability C(m - t, r - 1)/C(m, r).
     O(rows log rows).
+
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
 
     >>> mrr([3.0, 2.0, 1.0], [0, 1, 1], [0, 3])
     array([0.5])
@@ -205,6 +230,11 @@ def err(
     ``max_grade`` is the largest grade of the scale; None uses the largest grade passed, so set it if lists come in
     parts.  Tied rows: exact, by symmetric means of 1 - V.  Relevant means a grade above 0.  O(rows log rows), and
     O(m min(m, k, 42/mean V)) for a block of m tied rows.
+
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
 
     >>> err([3.0, 2.0], [1, 2], [0, 2]).round(4)  # 1/4 + 1/2 * 3/4 * 3/4
     array([0.5312])

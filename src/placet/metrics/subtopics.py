@@ -32,6 +32,11 @@ def alpha_ndcg(
     lexicographically largest judgments.  It can fall short of the best order, so values slightly above 1 are possible.
     O(subtopics (rows log rows + k rows)).
 
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
+
     >>> alpha_ndcg([3.0, 2.0, 1.0], [[1, 0], [1, 0], [0, 1]], [0, 3], 2).round(4)  # (1 + 0.5/log2 3) / (1 + 1/log2 3)
     array([0.8066])
     """
@@ -58,6 +63,11 @@ def err_ia(
     The divisor is T sum_{i<=k} (1 - alpha)^(i-1)/i, the value of k rows relevant to all subtopics, where T is the
     number of subtopics with a relevant row in the list (ndeval's collection-independent normalization, here also at
     k = 1, which ndeval omits).  Without k the depth is the number of rows of the list.  O(subtopics rows log rows).
+
+    Returns
+    -------
+    array
+        One value per list (lists,); NaN where it is undefined.
 
     >>> err_ia([3.0, 2.0, 1.0], [[1, 0], [1, 0], [0, 1]], [0, 3], 2)  # (1 + 0.5/2) / (2 (1 + 0.5/2))
     array([0.5])

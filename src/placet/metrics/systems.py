@@ -18,7 +18,14 @@ CORRECTIONS = ("max-t", "holm", "none")
 
 @dataclass(frozen=True)
 class Pair:
-    """Systems ``a`` and ``b``: the paired difference a - b, and its p-values corrected for the number of pairs."""
+    """Systems ``a`` and ``b``: the paired difference a - b, and its p-values corrected for the number of pairs.
+
+    >>> import placet
+    >>> found = placet.metrics.compare_systems({"x": [0.9, 0.8, 0.7], "y": [0.6, 0.7, 0.5]})
+    >>> pair = found.pairs[0]
+    >>> pair.a, pair.b, round(pair.gap.difference, 2), pair.p_holm
+    ('x', 'y', 0.2, 0.25)
+    """
 
     a: str
     b: str
@@ -38,6 +45,11 @@ class Systems:
     ``n_runs`` is the number of runs (seeds) of each system, ``run_spread`` the standard deviation of the means of its
     runs (NaN with one run).  In ``pairs``, ``a`` has the higher mean over its own lists; on the lists that it shares
     with ``b`` the difference can be negative if the two are undefined on different lists.
+
+    >>> import placet
+    >>> found = placet.metrics.compare_systems({"x": [0.9, 0.8, 0.7], "y": [0.9, 0.7, 0.5]})
+    >>> found.names, found.tiers()
+    (('x', 'y'), [('x', 'y')])
     """
 
     names: tuple[str, ...]
@@ -85,6 +97,11 @@ def compare_systems(
     (Westfall and Young's stepdown), so that correlated systems cost little power; "holm" needs no joint distribution.
     Either keeps the probability of any false difference below 1 - ``level``.  Intervals (`compare`) are for a single
     pair.  O(n_boot lists pairs).
+
+    Returns
+    -------
+    Systems
+        Their means, tiers, and the difference of every pair.
 
     >>> found = compare_systems({"x": [0.9, 0.8, 0.7], "y": [0.6, 0.7, 0.5], "z": [0.1, 0.2, 0.1]}, level=0.7)
     >>> found.tiers()

@@ -46,6 +46,13 @@ class ClickFit:
 
     ``sharpness`` (positions,): how strongly clicks there follow the score, with mean 1 over rows shown; all 1 without
     trust.  If it varies, the examination is that of a row with the mean score.
+
+    >>> import placet
+    >>> rows = placet.simulate.queries(50, 10, 3)
+    >>> log = placet.simulate.clicks(rows, rows.X[:, 0], 50)
+    >>> found = placet.rank.fit_clicks(placet.LinearRanker("pl-partition"), rows.X[log.document], log)
+    >>> found.positions.tolist(), found.examination[:2].round(1)
+    ([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], array([1. , 0.5]))
     """
 
     ranker: Any
@@ -75,6 +82,18 @@ def fit_clicks(
 
     ``trust``: each position also has a sharpness, a factor of the scores shown there, so that rows clicked only for
     their position have less influence.  Ranker and sharpness are fitted alternately until both converge.
+
+    Returns
+    -------
+    ClickFit
+        The ranker, and how often each position was looked at.
+
+    >>> import placet
+    >>> rows = placet.simulate.queries(50, 10, 3)
+    >>> log = placet.simulate.clicks(rows, rows.X[:, 0], 50)  # shown by the first feature alone
+    >>> found = fit_clicks(placet.LinearRanker("pl-partition"), rows.X[log.document], log)
+    >>> found.examination[:4].round(1)  # the truth is 1, 1/2, 1/3, 1/4
+    array([1. , 0.5, 0.3, 0.3])
     """
     if trust and not debias:
         raise ValueError("trust=True is an effect of positions; leave debias=False out")
@@ -190,6 +209,19 @@ def choose_by_clicks(
 
     A value is `click_likelihood` on ``valid``, whose rows have the features ``X_valid`` or also appear in ``keys``.
     No grades are needed; ties go to the earlier ranker.  ``trust``, as in `fit_clicks`, applies to fits and values.
+
+    Returns
+    -------
+    (ClickFit, array)
+        The best fit, and the value of each ranker (rankers,).
+
+    >>> import placet
+    >>> rows = placet.simulate.queries(60, 10, 3)
+    >>> log, later = (placet.simulate.clicks(rows, rows.X[:, 0], 10, random_state=k) for k in range(2))
+    >>> rankers = [placet.LinearRanker("pl-partition", l2) for l2 in (1e-4, 100.0)]
+    >>> best, values = choose_by_clicks(rankers, rows.X[log.document], log, later, X_valid=rows.X[later.document])
+    >>> best.ranker.l2
+    100.0
     """
     if not len(rankers):
         raise ValueError("there is no ranker to choose from; give at least one")
@@ -216,6 +248,19 @@ def click_likelihood(
     ``ranker``: any object with ``predict(X)``; ``X`` and ``keys`` as in `fit_clicks`.  The scale a >= 0 (one per
     position with ``trust``) and the effects b are fitted to these clicks, so rankers of any loss and library are
     comparable: what counts is how well their scores separate rows shown at the same positions.
+
+    Returns
+    -------
+    float
+        The mean; larger is better.
+
+    >>> import placet
+    >>> rows = placet.simulate.queries(60, 10, 3)
+    >>> log = placet.simulate.clicks(rows, rows.X[:, 0], 10)
+    >>> X = rows.X[log.document]
+    >>> fitted = fit_clicks(placet.LinearRanker("pl-partition"), X, log).ranker
+    >>> click_likelihood(fitted, X, log) > click_likelihood(placet.LinearRanker().fit(rows[:3]), X, log)
+    True
     """
     row, lists, _ = clicks.choices()
     if not row.size:

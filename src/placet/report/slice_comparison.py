@@ -76,7 +76,17 @@ def slices_page(
 
 
 def write_slices_page(path: str | os.PathLike[str], found: ConsensusSet, **options: Any) -> None:
-    """Write the page; the file appears under its name only when it is complete."""
+    """Write the page; the file appears under its name only when it is complete.
+
+    >>> import pathlib, tempfile
+    >>> import placet
+    >>> table = {"model_a": ["ant", "bee"] * 20, "model_b": ["bee", "cat"] * 20, "winner": ["a", "b", "tie", "a"] * 10}
+    >>> slices = placet.read_slices(table | {"language": ["en", "en", "de", "de"] * 10}, "language")
+    >>> page = pathlib.Path(tempfile.mkdtemp()) / "page.html"
+    >>> write_slices_page(page, placet.consensus(slices))
+    >>> "Rankings by slice" in page.read_text()
+    True
+    """
     write_page(path, slices_page(found, **options))
 
 

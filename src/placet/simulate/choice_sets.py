@@ -22,6 +22,11 @@ def choices(
     A person, who chooses ``per_agent`` times, has coefficients b + ``spread`` * normal and chooses i with probability
     e^(x_i b) / sum_j e^(x_j b).  O(n_choices * alternatives).
 
+    Returns
+    -------
+    dict
+        Column name -> values, as `choice` and data frames take them.
+
     >>> rows = choices({"price": -1.0}, 3, alternatives=2, random_state=0)
     >>> rows["choice_set"].tolist(), int(rows["chosen"].sum())
     ([1, 1, 2, 2, 3, 3], 3)

@@ -25,6 +25,11 @@ def judged_votes(
     """Votes of people ("human", the target) with scores theta, and of a judge ("judge") who sees
     ``scale`` (theta + deviations), the deviations being normal with standard deviation ``width``.
 
+    Returns
+    -------
+    Sources
+        The votes of both, with "human" as the target.
+
     >>> judged_votes([1.0, 0.0, -1.0], 50, 200)
     Sources(human (target): 50 votes, judge: 200 votes; 3 items)
     """
@@ -50,6 +55,11 @@ def benchmark_table(
 ) -> Scores:
     """Shares of questions solved, beta with mean expit(slope_t (theta_i - difficulty_t)) and variance
     p (1 - p) ``dispersion``; each cell is there with probability ``observed``, and one at least of each item and task.
+
+    Returns
+    -------
+    Scores
+        The shares of questions solved (items, tasks); missing where they were not observed.
 
     >>> benchmark_table([1.0, 0.0, -1.0], [0.0, 0.5], observed=1.0)
     Scores(3 items, 2 tasks, 6 scores)

@@ -31,6 +31,11 @@ def queries(
     below, or the share of each from 0 up.  ``w``: the true weights, by default random with norm about 1; ``noise``: its
     standard deviation.  ``density``: the share of nonzero features (X is then a CSR matrix).
 
+    Returns
+    -------
+    Queries
+        The rows with features and grades.
+
     >>> queries(3, 10, 4)
     Queries(3 queries, 30 rows, 4 features)
     """
@@ -84,6 +89,11 @@ def ratings(
     and ``noise`` are standard deviations.  A user sees 1 + Poisson items, about the share ``observed`` of all, drawn
     without replacement with weight k^-``popularity`` (k an item's place in a random order: few items are seen by most).
     Users are the agents, ratings the scores.
+
+    Returns
+    -------
+    Rankings
+        A ballot per user, with the ratings as its scores.
 
     >>> ratings(50, 100)
     Rankings(50 ballots, 100 items, 267 rows)

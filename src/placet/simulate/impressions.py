@@ -28,6 +28,11 @@ def clicks(
     with ``one_click``, one row of each session is chosen, in proportion to these probabilities.  Documents are named by
     their row in ``queries``.
 
+    Returns
+    -------
+    Clicks
+        The log: a row per document shown.
+
     >>> import placet
     >>> data = placet.simulate.queries(3, 5, 2, random_state=0)
     >>> log = clicks(data, data.X[:, 0], 100)

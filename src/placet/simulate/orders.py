@@ -35,6 +35,11 @@ def plackett_luce(
     the number of items ranked on each ballot, drawn uniformly; a pair is a range of numbers.
     O(n_ballots n_items log n_items).
 
+    Returns
+    -------
+    Rankings
+        The ballots.
+
     >>> plackett_luce([2.0, 0.0, -2.0], 2, items="abc", random_state=1).orders()
     [['a', 'c', 'b'], ['b', 'a', 'c']]
     """
@@ -76,6 +81,11 @@ def best_worst(
 ) -> Rankings:
     """Answers to best-worst questions (MaxDiff): of ``shown`` random items, the first and the last of a Plackett-Luce
     order; the others are tied between them.
+
+    Returns
+    -------
+    Rankings
+        A ballot of three tiers for each answer.
 
     >>> best_worst([2.0, 0.0, -2.0, 1.0], 2, 3, items="abcd", random_state=1).orders()
     [['a', 'd', 'b'], ['a', 'd', 'c']]
@@ -136,6 +146,11 @@ def mallows(
     0 <= phi <= 1: at 0 every ballot is the center, at 1 all orders are equally likely.  Repeated insertion: the k-th
     item of the center is put d places before the end with probability proportional to phi^d.  O(n_ballots n_items^2).
 
+    Returns
+    -------
+    Rankings
+        The ballots.
+
     >>> mallows("abc", 0.0, 2).orders()
     [['a', 'b', 'c'], ['a', 'b', 'c']]
     """
@@ -154,6 +169,14 @@ def mallows_mixture(
     """Ballots from several Mallows models, each chosen with probability ``share`` (equal by default).
 
     ``phi`` is one number, or one for each center.  See ``mallows``.
+
+    Returns
+    -------
+    Rankings
+        The ballots.
+
+    >>> mallows_mixture(["abc", "cba"], 0.0, 4, random_state=2).orders()
+    [['a', 'b', 'c'], ['a', 'b', 'c'], ['c', 'b', 'a'], ['a', 'b', 'c']]
     """
     codes, item_names = _centers(centers, items)
     n_centers, n_items = codes.shape

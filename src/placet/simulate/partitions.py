@@ -26,6 +26,11 @@ def ordered_partitions(
     ``form`` "exact": P(S) ~ e^{mean of theta over S}.  The weight of its size is an elementary symmetric polynomial,
     whose recurrence, traced backward, gives the items.  O(n_items^3 tiers) for each ballot.
 
+    Returns
+    -------
+    Rankings
+        The ballots.
+
     >>> ordered_partitions([3.0, 0.0, -3.0], 3, items="abc", random_state=1).orders()
     [[('a', 'b'), 'c'], [('a', 'c'), 'b'], ['a', 'b', 'c']]
     """

@@ -39,6 +39,11 @@ def ranked_signals(
     alike: by a normal time of that deviation, by a uniform one between two seconds, or, if "unknown", by one that is
     uniform over the window.
 
+    Returns
+    -------
+    RankedSignals
+        The recorded ``arrivals``, and the true ``source`` of each signal.
+
     >>> beacons = Beacons([[0, 0], [3, 4]], speed=1.0)
     >>> drawn = ranked_signals(beacons, [[0, 0], [1, 1]], sigma=0.01, detection=1, clutter_rate=0, window=(-1, 9),
     ...                        random_state=0)

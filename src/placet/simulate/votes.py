@@ -32,6 +32,11 @@ def battles(
     ``tie`` is the parameter that ``BradleyTerry(ties=model)`` estimates; at -inf there are no ties.  Which item came
     first is recorded unless ``first`` is 0.  O(n_votes).
 
+    Returns
+    -------
+    Comparisons
+        The votes, counted by pair.
+
     >>> battles([0.0, 0.0], 1000, model="davidson", tie=0.0).ties  # about one in three
     array([330.])
     """
@@ -63,6 +68,14 @@ def multinomial_preferences(
     answers at random.  ``n_draws``: the total number, each from a uniformly drawn agent, or one number for each agent.
     ``gamma``: the items' variances; without them gamma_i + gamma_j is 1 and a draw costs O(log n_items), because winner
     and loser are independent given that they differ; with them O(n_items^2) for each agent.
+
+    Returns
+    -------
+    Comparisons
+        How often each item was preferred to each other, by agent if ``adherence`` is given.
+
+    >>> multinomial_preferences([2.0, 0.0, -2.0], 100, random_state=0)
+    Comparisons(3 pairs, 3 items, 100 votes)
     """
     theta = finite_column(theta, "theta")
     if len(theta) < 2:

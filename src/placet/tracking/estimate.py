@@ -25,7 +25,11 @@ DROP = 2.0  # a parameter is identified when the log-likelihood falls by this mu
 
 
 class NotIdentified(UserWarning):
-    """The data contain little information about the value of a parameter."""
+    """The data contain little information about the value of a parameter.
+
+    >>> issubclass(NotIdentified, UserWarning)
+    True
+    """
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,15 @@ class Estimate:
 
     ``tracker`` is the given tracker with the estimated parameters; ``history`` the parameters and log-likelihood of
     every run; ``identified`` tells for each parameter whether the data rule out smaller and larger values.
+
+    >>> from placet.simulate import ranked_signals
+    >>> from placet.tracking import Beacons, RankedSignalTracker, estimate_on_grid
+    >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+    >>> drawn = ranked_signals(beacons, [[3, 4]] * 20, sigma=0.1, detection=0.9, clutter_rate=0.1, window=(0, 20))
+    >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.3, clutter_rate=0.1, diffusion=0.1, particles=500)
+    >>> found = estimate_on_grid(tracker, drawn.arrivals, (3, 4), grid={"sigma": [0.01, 0.1, 1.0]})
+    >>> found.tracker.sigma, found.identified
+    (0.1, {'sigma': True})
     """
 
     tracker: RankedSignalTracker
@@ -42,7 +55,23 @@ class Estimate:
     identified: dict[str, bool]
 
     def summary(self) -> str:
-        """The parameters, one per line."""
+        """The parameters, one per line.
+
+        Returns
+        -------
+        str
+            A line per parameter.
+
+        >>> from placet.simulate import ranked_signals
+        >>> from placet.tracking import Beacons, RankedSignalTracker, estimate_on_grid
+        >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+        >>> drawn = ranked_signals(beacons, [[3, 4]] * 20, sigma=0.1, detection=0.9, clutter_rate=0.1, window=(0, 20))
+        >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.3, clutter_rate=0.1, diffusion=0.1, particles=500)
+        >>> found = estimate_on_grid(tracker, drawn.arrivals, (3, 4), grid={"sigma": [0.01, 0.1, 1.0]})
+        >>> print(found.summary())
+        log-likelihood -35.1 with
+          sigma = 0.1
+        """
         words = [f"log-likelihood {self.log_likelihood:.1f} with"]
         for name, known in self.identified.items():
             value = np.round(getattr(self.tracker, name), 6).tolist()
@@ -59,6 +88,20 @@ def estimate_on_grid(
     The criterion is the filter's log-likelihood; every run uses the same random numbers.  A parameter whose profile
     likelihood is flat, or peaks at an end of its grid, is not identified and raises a warning.  O(product of the grid
     sizes) filter runs.
+
+    Returns
+    -------
+    Estimate
+        The tracker with the best values, and which of them the data identify.
+
+    >>> from placet.simulate import ranked_signals
+    >>> from placet.tracking import Beacons, RankedSignalTracker, estimate_on_grid
+    >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+    >>> drawn = ranked_signals(beacons, [[3, 4]] * 20, sigma=0.1, detection=0.9, clutter_rate=0.1, window=(0, 20))
+    >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.3, clutter_rate=0.1, diffusion=0.1, particles=500)
+    >>> found = estimate_on_grid(tracker, drawn.arrivals, (3, 4), grid={"sigma": [0.01, 0.1, 1.0]})
+    >>> found.tracker.sigma
+    0.1
     """
     unknown = set(grid) - set(PARAMETERS)
     if unknown or not grid:
@@ -91,6 +134,20 @@ def estimate_by_em(
     The associations are marginalized exactly for each track drawn, including signals that were heard but not recorded.
     The first half of the iterations takes longer steps (EM is slow far from convergence); the estimate is the geometric
     mean (of the odds, for P_D) over the last quarter.
+
+    Returns
+    -------
+    Estimate
+        The tracker with the estimates, and how they were found.
+
+    >>> from placet.simulate import ranked_signals
+    >>> from placet.tracking import Beacons, RankedSignalTracker, estimate_by_em
+    >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+    >>> drawn = ranked_signals(beacons, [[3, 4]] * 20, sigma=0.1, detection=0.9, clutter_rate=0.1, window=(0, 20))
+    >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.3, clutter_rate=0.1, diffusion=0.1, particles=500)
+    >>> found = estimate_by_em(tracker, drawn.arrivals, (3, 4), parameters=("sigma",), n_rounds=12)
+    >>> round(float(found.tracker.sigma), 1)
+    0.1
     """
     if set(parameters) - set(PARAMETERS):
         raise ValueError(f"parameters {list(parameters)}: choose from {as_choices(PARAMETERS)}")

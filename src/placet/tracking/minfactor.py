@@ -116,6 +116,17 @@ def min_factor_inference(
     max_iter, tolerance : maximum number of iterations, and the change in messages at which they stop
 
     O(signals^2 sources^2) per iteration.
+
+    Returns
+    -------
+    MinFactorResult
+        The log likelihood, and the source of each signal.
+
+    >>> mean, sigma, detection, time = np.array([[1.0, 3.0], [0.1, 0.1], [0.9, 0.9], [1.05, 2.9]])
+    >>> found = min_factor_inference(mean, sigma, detection, time)
+    >>> found.probability.round(2)
+    array([[1., 0.],
+           [0., 1.]])
     """
     r, s = len(time), len(mean)
     prior = np.column_stack([np.ones(r), np.zeros(r) if clutter is None else clutter])

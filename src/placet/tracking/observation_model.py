@@ -43,6 +43,11 @@ LEAST_DELAY = 1e-9  # delays of less than this probability are left out of assoc
 def clutter_probability(rate: float) -> float:
     """P_C = lambda / (1 + lambda).
 
+    Returns
+    -------
+    float
+        P_C.
+
     >>> clutter_probability(4)
     0.8
     """
@@ -50,7 +55,16 @@ def clutter_probability(rate: float) -> float:
 
 
 def clutter_rate(probability: float) -> float:
-    """lambda = P_C / (1 - P_C), the inverse of ``clutter_probability``."""
+    """lambda = P_C / (1 - P_C), the inverse of ``clutter_probability``.
+
+    Returns
+    -------
+    float
+        lambda.
+
+    >>> round(clutter_rate(0.8), 6)
+    4.0
+    """
     return probability / (1 - probability)
 
 
@@ -97,6 +111,9 @@ class SignalModel:
     method : "exact", "bethe" or "auto" (exact up to 10 signals per step)
     emission : "known" or "unknown": whether the seconds at which the beacons sound are known, or only the differences
         between beacons in a step; or a standard deviation, or a pair (earliest, latest), of the delay in seconds
+
+    >>> SignalModel(detection=0.7, sigma=0.1).clutter_rate
+    1.0
     """
 
     detection: ArrayLike = 0.9

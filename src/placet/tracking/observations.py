@@ -71,11 +71,33 @@ class Beacons:
         return len(self.position)
 
     def active_beacons(self, day: float) -> np.ndarray:
-        """Indices of the beacons that sound on ``day``."""
+        """Indices of the beacons that sound on ``day``.
+
+        Returns
+        -------
+        array of int
+            The numbers of the beacons.
+
+        >>> from placet.tracking import Beacons
+        >>> beacons = Beacons([[0, 0], [3, 4]], speed=1.0, until=[10, 20])
+        >>> beacons.active_beacons(15)
+        array([1])
+        """
         return np.flatnonzero((np.asarray(self.since) <= day) & (day <= np.asarray(self.until)))
 
     def emission_times(self, day: float) -> Floats:
-        """Seconds after the start of listening at which each beacon sounds on ``day``."""
+        """Seconds after the start of listening at which each beacon sounds on ``day``.
+
+        Returns
+        -------
+        array
+            Seconds after the start of listening (beacons,).
+
+        >>> from placet.tracking import Beacons
+        >>> beacons = Beacons([[0, 0], [3, 4]], speed=1.0, drift=[0, 0.5])
+        >>> beacons.emission_times(10)
+        array([0., 5.])
+        """
         since = np.asarray(self.since)
         return np.asarray(self.emission) + np.asarray(self.drift) * (day - np.where(np.isfinite(since), since, 0.0))
 
@@ -96,6 +118,10 @@ class Arrivals:
     source : (signals,), optional manual labels: the index of the beacon, -1 unknown, -2 clutter
     clock : float clock minus true time on the first and on the last day, in seconds; linear between them
     epoch : ISO date of day 0, for files
+
+    >>> found = Arrivals.from_lists([[5.0, 6.7, 8.1], [], [5.1]], capacity=4)
+    >>> found.day.tolist(), found.offsets.tolist()
+    ([1.0, 2.0, 3.0], [0, 3, 3, 4])
     """
 
     day: np.ndarray
@@ -154,7 +180,16 @@ class Arrivals:
         return len(self.day)
 
     def clock_offset(self) -> np.ndarray:
-        """Float clock minus true time (steps,), linear between the offsets on the first and the last day."""
+        """Float clock minus true time (steps,), linear between the offsets on the first and the last day.
+
+        Returns
+        -------
+        array
+            Seconds (steps,).
+
+        >>> Arrivals.from_lists([[5.0], [5.1], [5.2]], clock=(0.0, 1.0)).clock_offset()
+        array([0. , 0.5, 1. ])
+        """
         if len(self) == 1:
             return np.full(1, float(self.clock[0]))
         return np.interp(self.day, [self.day[0], self.day[-1]], self.clock)

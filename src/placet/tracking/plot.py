@@ -14,7 +14,19 @@ COLORS = [0, 2, 4, 6, 8, 10, 12, 16, 18, 1, 3, 5, 7, 9, 11, 13, 17, 19]  # stron
 
 
 def plot_track(track: Track, target: str | Path, truth: Floats | None = None) -> None:
-    """Write both plots side by side to ``target`` (.png, .pdf, .svg)."""
+    """Write both plots side by side to ``target`` (.png, .pdf, .svg).
+
+    >>> from placet.tracking import Arrivals, Beacons, RankedSignalTracker
+    >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+    >>> arrivals = Arrivals.from_lists([[5.0, 6.71, 8.06]] * 5, window=(0, 20))
+    >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.05, clutter_rate=0.1, diffusion=0.1, particles=500)
+    >>> track = tracker.track(arrivals, start=(3, 4))
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "track.svg"
+    >>> plot_track(track, file)
+    >>> file.exists()
+    True
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 5.5), layout="constrained")

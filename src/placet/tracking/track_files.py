@@ -27,6 +27,14 @@ def read_beacons(source: Any, *, speed: float = SOUND_KM_PER_S, epoch: str = EPO
     (seconds after the start of listening, default 0), ``clock_drift_s_per_day`` (positive: sounds later each day,
     default 0), ``speed_km_s`` (default ``speed``), ``deployed`` and ``recovered`` (day numbers or ISO dates).
     ``epoch`` is the date of day 0.
+
+    Returns
+    -------
+    Beacons
+        The beacons, geographic if the table has ``lat`` and ``lon``.
+
+    >>> read_beacons({"id": ["north", "south"], "lat": [60.0, 50.0], "lon": [100.0, 104.0]}).names
+    ('north', 'south')
     """
     table = read_table(source, "raise").rows()
     geographic = "lat" in table.names
@@ -56,6 +64,15 @@ def read_arrivals(
     without a time means that nothing was heard that day); optionally ``confidence``; and, with ``labels``, ``source``:
     a name in ``beacons``, ``clutter``, or empty.  ``capacity``, the number of signals the float can store in a day, is
     by default the largest number it did store.
+
+    Returns
+    -------
+    Arrivals
+        The signals, by day.
+
+    >>> found = read_arrivals({"day": [1, 1, 2], "arrival_s": [5.0, 6.7, 5.1]})
+    >>> found.time, found.capacity
+    (array([5. , 6.7, 5.1]), 2)
     """
     table = read_table(source, "raise").rows()
     way_out = "arrivals need the columns day and arrival_s"
@@ -170,7 +187,19 @@ def _labels(table: TableRows, beacons: Beacons | None) -> np.ndarray:
 
 
 def write_track(track: Track, target: str | Path) -> None:
-    """Write the track in the format given by the suffix of ``target``: .csv, .geojson or .nc."""
+    """Write the track in the format given by the suffix of ``target``: .csv, .geojson or .nc.
+
+    >>> from placet.tracking import Arrivals, Beacons, RankedSignalTracker
+    >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+    >>> arrivals = Arrivals.from_lists([[5.0, 6.71, 8.06]] * 5, window=(0, 20))
+    >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.05, clutter_rate=0.1, diffusion=0.1, particles=500)
+    >>> track = tracker.track(arrivals, start=(3, 4))
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "track.csv"
+    >>> write_track(track, file)
+    >>> len(file.read_text().splitlines())  # a head, and a line per day
+    6
+    """
     path = Path(target)
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
@@ -184,7 +213,19 @@ def write_csv(track: Track, target: str | Path) -> None:
 
 
 def write_associations(track: Track, target: str | Path) -> None:
-    """Write one row per signal, with the columns of ``Track.associations_frame``."""
+    """Write one row per signal, with the columns of ``Track.associations_frame``.
+
+    >>> from placet.tracking import Arrivals, Beacons, RankedSignalTracker
+    >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+    >>> arrivals = Arrivals.from_lists([[5.0, 6.71, 8.06]] * 5, window=(0, 20))
+    >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.05, clutter_rate=0.1, diffusion=0.1, particles=500)
+    >>> track = tracker.track(arrivals, start=(3, 4))
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "signals.csv"
+    >>> write_associations(track, file)
+    >>> len(file.read_text().splitlines())  # a head, and a line per signal
+    16
+    """
     write_table(target, track.associations_frame().to_dict(as_series=False), "csv")
 
 
@@ -241,7 +282,16 @@ def write_netcdf(track: Track, target: str | Path) -> None:
 
 
 def write_beacons(beacons: Beacons, target: str | Path) -> None:
-    """Write beacons as a table that ``read_beacons`` can read."""
+    """Write beacons as a table that ``read_beacons`` can read.
+
+    >>> from placet.tracking import Beacons
+    >>> beacons = Beacons([[0, 0], [3, 4]], speed=1.0)
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "beacons.csv"
+    >>> write_beacons(beacons, file)
+    >>> file.read_text().splitlines()[0]
+    'id,x,y,ping_offset_s,clock_drift_s_per_day,speed_km_s,deployed,recovered'
+    """
     first, second = AXES[beacons.geometry]
     columns: dict[str, Any] = {
         "id": list(beacons.names),
@@ -257,7 +307,16 @@ def write_beacons(beacons: Beacons, target: str | Path) -> None:
 
 
 def write_arrivals(arrivals: Arrivals, target: str | Path, source: list[str] | None = None) -> None:
-    """Write arrivals as a table that ``read_arrivals`` can read; a step without signals is a row without a time."""
+    """Write arrivals as a table that ``read_arrivals`` can read; a step without signals is a row without a time.
+
+    >>> from placet.tracking import Arrivals
+    >>> arrivals = Arrivals.from_lists([[5.0, 6.71, 8.06]] * 5, window=(0, 20))
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "arrivals.csv"
+    >>> write_arrivals(arrivals, file)
+    >>> file.read_text().splitlines()[:2]
+    ['day,arrival_s', '1.0,5.0']
+    """
     rows: list[tuple[float, float | None, int]] = []
     for k, day in enumerate(arrivals.day.tolist()):
         signals = range(arrivals.offsets[k], arrivals.offsets[k + 1])

@@ -43,6 +43,16 @@ class Track:
     smoothed : whether each position also uses the later signals
     epoch : ISO date of day 0
     parameters : the parameters of the tracker, as text by name
+
+    >>> from placet.tracking import Arrivals, Beacons, RankedSignalTracker
+    >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+    >>> arrivals = Arrivals.from_lists([[5.0, 6.71, 8.06]] * 5, window=(0, 20))
+    >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.05, clutter_rate=0.1, diffusion=0.1, particles=500)
+    >>> track = tracker.track(arrivals, start=(3, 4))
+    >>> track.position.round(1)[-1], round(float(track.sd()[-1]), 2)
+    (array([3., 4.]), 0.05)
+    >>> track.association.argmax(axis=1)[:3]  # which beacon each signal came from
+    array([0, 2, 1])
     """
 
     day: Floats
@@ -97,15 +107,33 @@ class Track:
         return [(zero + timedelta(days=day)).strftime("%Y-%m-%dT%H:%M:%SZ") for day in self.day.tolist()]
 
     def sd(self) -> Floats:
-        """Standard deviation of the position (steps,): root of the mean variance of the two axes."""
+        """Standard deviation of the position (steps,): root of the mean variance of the two axes.
+
+        Returns
+        -------
+        array
+            (steps,).
+        """
         return np.sqrt(np.trace(self.covariance, axis1=1, axis2=2) / 2)
 
     def error(self, truth: Floats) -> Floats:
-        """Distance (steps,) between the track and ``truth`` (steps, 2)."""
+        """Distance (steps,) between the track and ``truth`` (steps, 2).
+
+        Returns
+        -------
+        array
+            (steps,).
+        """
         return exact_distance(self.position, truth, self.geometry)
 
     def inside(self, truth: Floats, level: float = 0.95) -> np.ndarray:
-        """Whether ``truth`` (steps, 2) lies in the ellipse containing ``level`` of a normal distribution (steps,)."""
+        """Whether ``truth`` (steps, 2) lies in the ellipse containing ``level`` of a normal distribution (steps,).
+
+        Returns
+        -------
+        array of bool
+            (steps,).
+        """
         gap = displacements(np.asarray(truth, dtype=np.float64), self.position, self.geometry)
         variance, axes = np.linalg.eigh(self.covariance)
         along = np.einsum("ka,kab->kb", gap, axes)
@@ -114,7 +142,13 @@ class Track:
         return square <= -2 * np.log1p(-level)
 
     def outline(self, level: float = 0.95, n_points: int = 48) -> Floats:
-        """Ellipse containing ``level`` of a normal distribution for each step, as points (steps, n_points, 2)."""
+        """Ellipse containing ``level`` of a normal distribution for each step, as points (steps, n_points, 2).
+
+        Returns
+        -------
+        array
+            The points of an ellipse.
+        """
         variance, axes = np.linalg.eigh(self.covariance)
         radius = np.sqrt(-2 * np.log1p(-level) * np.maximum(variance, 0.0))
         turn = np.linspace(0, 2 * np.pi, n_points, endpoint=False)
@@ -126,6 +160,11 @@ class Track:
 
         Longitudes are shifted to be nearest to the start of the track, so that a track across the date line stays
         connected.
+
+        Returns
+        -------
+        array
+            Positions as they are drawn.
         """
         points = np.asarray(points, dtype=np.float64)
         if self.geometry == "plane":
@@ -134,7 +173,21 @@ class Track:
         return np.stack([middle + wrap_longitude(points[..., 1] - middle), points[..., 0]], axis=-1)
 
     def to_frame(self) -> Any:
-        """A Polars frame with one row per step: day, date, position, sd, covariance, ess, agree."""
+        """A Polars frame with one row per step: day, date, position, sd, covariance, ess, agree.
+
+        Returns
+        -------
+        DataFrame
+            A row per day (Polars).
+
+        >>> from placet.tracking import Arrivals, Beacons, RankedSignalTracker
+        >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+        >>> arrivals = Arrivals.from_lists([[5.0, 6.71, 8.06]] * 5, window=(0, 20))
+        >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.05, clutter_rate=0.1, diffusion=0.1, particles=500)
+        >>> track = tracker.track(arrivals, start=(3, 4))
+        >>> track.to_frame().columns
+        ['day', 'date', 'x', 'y', 'sd', 'var_x', 'cov_x_y', 'var_y', 'ess', 'agree']
+        """
         import polars as pl
 
         first, second = AXES[self.geometry]
@@ -159,7 +212,13 @@ class Track:
         return html_track(self)
 
     def plot(self, truth: Floats | None = None) -> Any:
-        """Plot arrivals by source, and the path with its uncertainty, with matplotlib; return both axes."""
+        """Plot arrivals by source, and the path with its uncertainty, with matplotlib; return both axes.
+
+        Returns
+        -------
+        Axes
+            Those of matplotlib.
+        """
         from placet.tracking.plot import show_track
 
         return show_track(self, truth)
@@ -168,6 +227,19 @@ class Track:
         """A Polars frame with one row per signal.
 
         Its columns are day, date and time, the most probable source, its probability, and the probability of clutter.
+
+        Returns
+        -------
+        DataFrame
+            A row per signal (Polars).
+
+        >>> from placet.tracking import Arrivals, Beacons, RankedSignalTracker
+        >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+        >>> arrivals = Arrivals.from_lists([[5.0, 6.71, 8.06]] * 5, window=(0, 20))
+        >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.05, clutter_rate=0.1, diffusion=0.1, particles=500)
+        >>> track = tracker.track(arrivals, start=(3, 4))
+        >>> track.associations_frame().columns
+        ['day', 'date', 'arrival_s', 'source', 'probability', 'clutter']
         """
         import polars as pl
 
@@ -225,7 +297,24 @@ class Track:
         return tuple(notes)
 
     def summary(self) -> str:
-        """Summary of the run in a few sentences, followed by the notes."""
+        """Summary of the run in a few sentences, followed by the notes.
+
+        Returns
+        -------
+        str
+            One line.
+
+        >>> from placet.tracking import Arrivals, Beacons, RankedSignalTracker
+        >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+        >>> arrivals = Arrivals.from_lists([[5.0, 6.71, 8.06]] * 5, window=(0, 20))
+        >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.05, clutter_rate=0.1, diffusion=0.1, particles=500)
+        >>> track = tracker.track(arrivals, start=(3, 4))
+        >>> print(track.summary())
+        5 steps, day 1 to 5; 15 signals, 0 classified as clutter.
+        Standard deviation of the position: median 0.0453, largest 0.0458.
+        log-likelihood 8.0; effective particles at least 20.
+        Both chains agree: no sign that the track is ambiguous.
+        """
         unit = " km" if self.geometry == "geographic" else ""
         words = [
             f"{len(self)} steps, day {self.day[0]:g} to {self.day[-1]:g}; {len(self.clutter)} signals, "

@@ -120,6 +120,19 @@ class RankedSignalTracker:
         The float is at the start on ``start_day`` and at the end on ``end_day`` (by default one step before the first
         and one after the last), each with its standard deviation.  With ``smooth``, the default if ``end`` is given,
         each position also uses the later signals.
+
+        Returns
+        -------
+        Track
+            The positions with their uncertainty, and where each signal came from.
+
+        >>> from placet.tracking import Arrivals, Beacons, RankedSignalTracker
+        >>> beacons = Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0)
+        >>> arrivals = Arrivals.from_lists([[5.0, 6.71, 8.06]] * 5, window=(0, 20))
+        >>> tracker = RankedSignalTracker(beacons=beacons, sigma=0.05, clutter_rate=0.1, diffusion=0.1, particles=500)
+        >>> track = tracker.track(arrivals, start=(3, 4))
+        >>> track.position.round(1)[-1]
+        array([3., 4.])
         """
         steps = evidence(self.model, self.beacons, arrivals)
         here = self._checked_start(arrivals, start)
@@ -131,7 +144,13 @@ class RankedSignalTracker:
         return replace(track, parameters=self.described())
 
     def described(self) -> dict[str, str]:
-        """The parameters as text, by name; the beacons are in the track itself."""
+        """The parameters as text, by name; the beacons are in the track itself.
+
+        Returns
+        -------
+        dict
+            Name -> value, as text.
+        """
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "beacons"}
         return {name: str(v.tolist() if isinstance(v, np.ndarray | np.generic) else v) for name, v in own.items()}
 
@@ -139,7 +158,13 @@ class RankedSignalTracker:
         self, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *, start_day: float | None = None,
         end_day: float | None = None,
     ) -> SampledTracks:  # fmt: skip
-        """Draw ``trajectories`` whole tracks from their distribution given all signals, with one chain."""
+        """Draw ``trajectories`` whole tracks from their distribution given all signals, with one chain.
+
+        Returns
+        -------
+        SampledTracks
+            Whole tracks, drawn from their joint distribution.
+        """
         steps = evidence(self.model, self.beacons, arrivals)
         here = self._checked_start(arrivals, start)
         way = self._plan(arrivals, start_day, end, end_day, 0.0)

@@ -284,6 +284,11 @@ class PMOPFullDecomposition(_BallotModel):
     with either far above.  All optima that descents from equal scores reach (up to 500 items) are averaged by their
     posterior probabilities, standard errors include the distance between them, and a note says so; `PMOP` has a single
     optimum.  Items that are always tied together share one score.  Standard errors are as those of `PMOP`.
+
+    >>> import placet
+    >>> ballots = placet.Rankings.from_orders([["a", ("b", "c")], ["a", "b", "c"], [("a", "b"), "c"]])
+    >>> placet.consensus(ballots, "pmop-fd").ranking
+    ['a', 'b', 'c']
     """
 
     method = "pmop-fd"
@@ -299,6 +304,11 @@ class PMOP(_BallotModel):
     Probabilistic model over ordered partitions, general state (loss "pmop-exact"), with the exact normalizer.
     Parameters as in `PlackettLuce`, but ``stderr="auto"`` is the sandwich over ballots: the model says how often
     ballots tie, and where they tie more or less often than that the observed information is wrong.
+
+    >>> import placet
+    >>> ballots = placet.Rankings.from_orders([["a", ("b", "c")], ["a", "b", "c"], [("a", "b"), "c"]])
+    >>> placet.consensus(ballots, "pmop").ranking
+    ['a', 'b', 'c']
     """
 
     method = "pmop"

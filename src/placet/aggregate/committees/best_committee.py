@@ -36,6 +36,11 @@ def pav(data: Rankings, seats: int = 1, threshold: Threshold = None) -> Scored:
     seats : number of items to elect
     threshold : what a ballot approves, see `approval`
 
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
     >>> pav(Rankings.from_orders([[("a", "b")]] * 3 + [["c"]] * 2), seats=2).record.committees
     (('a', 'c'), ('b', 'c'))
     """
@@ -49,6 +54,11 @@ def chamberlin_courant(data: Rankings, seats: int = 1, threshold: Threshold = No
     """Chamberlin and Courant's rule for approvals: as many ballots as possible approve at least one elected item.
 
     Parameters and scores as in `pav`.
+
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
 
     >>> votes = Rankings.from_orders([[("a", "b")]] * 3 + [["b"], ["c"]])
     >>> chamberlin_courant(votes, seats=2).record.committees

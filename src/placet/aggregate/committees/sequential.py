@@ -103,6 +103,11 @@ def seq_pav(data: Rankings, seats: int = 1, threshold: Threshold = None) -> Scor
     seats : number of items to elect
     threshold : what a ballot approves, see `approval`
 
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
     >>> votes = Rankings.from_orders([[("a", "b")]] * 3 + [[("c", "d")]] * 2)
     >>> seq_pav(votes, seats=3).record.committees
     (('a', 'b', 'c'), ('a', 'b', 'd'))
@@ -127,6 +132,11 @@ def seq_pav(data: Rankings, seats: int = 1, threshold: Threshold = None) -> Scor
 def rev_seq_pav(data: Rankings, seats: int = 1, threshold: Threshold = None) -> Scored:
     """Reverse sequential PAV (Thiele's elimination): of all approved items, the one that adds least is removed, again
     and again.  Parameters and scores as in `seq_pav`.
+
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
 
     >>> rev_seq_pav(Rankings.from_orders([[("a", "b")]] * 3 + [["c"]] * 2), seats=2).record.committees
     (('a', 'c'), ('b', 'c'))
@@ -165,6 +175,11 @@ def phragmen(data: Rankings, seats: int = 1, threshold: Threshold = None) -> Sco
     those that approve it can pay 1 for it.
 
     Parameters and scores as in `seq_pav`; the votes of a round are 1 over the time at which an item could be paid.
+
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
 
     >>> votes = Rankings.from_orders([[("a", "b")]] * 3 + [[("c", "d")]] * 2)
     >>> phragmen(votes, seats=3).record.committees
@@ -225,6 +240,11 @@ def equal_shares(
         "approval", the items with most approvals; "none", nobody
 
     Scores as in `seq_pav`; the votes of a round are 1 over the largest payment.
+
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
 
     >>> votes = Rankings.from_orders([[("a", "b")]] * 3 + [[("c", "d")]] * 2)
     >>> equal_shares(votes, seats=3, completion="none").record.committees

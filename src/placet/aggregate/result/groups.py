@@ -32,6 +32,12 @@ class Groups(ConsensusSet):
     weight).  ``log_likelihood`` is that of all voters, without the priors of the scores; ``bic`` is
     -2 log_likelihood + n_parameters log(voters).  ``tried`` are the candidate numbers of groups from which k was
     chosen.  ``trace`` is the objective after each EM round of the final run, log likelihood plus log priors.
+
+    >>> import placet
+    >>> ballots = placet.Rankings.from_orders([["a", "b", "c", "d"]] * 20 + [["d", "c", "b", "a"]] * 10)
+    >>> found = placet.consensus(ballots, placet.aggregate.Mixture("plackett-luce", 2, random_state=0))
+    >>> found.shares.round(2), found[1].ranking, found[2].ranking
+    (array([0.67, 0.33]), ['a', 'b', 'c', 'd'], ['d', 'c', 'b', 'a'])
     """
 
     by: str = "group"

@@ -22,6 +22,11 @@ def approval(data: Rankings, threshold: Threshold = None) -> Scored:
     the mean of the ballot's own ratings; ``"top"``, its first tier.  Default: ``"mean"`` if ballots have ratings, else
     ``"top"``.  A ballot that ties all its items approves all of them, or none if it rates them all 0.  O(rows).
 
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
     >>> votes = {"who": [1, 1, 1, 2, 2], "what": ["a", "b", "c", "a", "b"], "stars": [5, 4, 1, 2, 3]}
     >>> approval(Rankings.from_scores(votes, ballot="who", item="what", score="stars"), threshold=4).scores
     array([1., 1., 0.])
@@ -60,6 +65,11 @@ def star(data: Rankings, lowest: float | None = None) -> Scored:
     item is rated ``lowest``, by default the lowest rating in the data.  If sums are equal, every pair of finalists is
     tried; a tied runoff goes to the higher sum, and to both if the sums are equal too.  O(rows + ballots k^2) for k
     items tied with the finalists.
+
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
 
     >>> votes = {"who": [1, 1, 2, 2, 3, 3], "what": ["a", "b"] * 3, "stars": [5, 4, 3, 4, 3, 4]}
     >>> star(Rankings.from_scores(votes, ballot="who", item="what", score="stars")).scores

@@ -29,6 +29,11 @@ def footrule(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> 
     `median_rank`; those that nobody lists come in the middle.  Of several optimal orders, the one closest to the mean
     places is chosen, and items it does not separate are tied; a note says how many there are.  O(rows n + n^3).
 
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
     >>> footrule(Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["b", "a", "c"]])).scores
     array([ 0., -1., -2.])
     """

@@ -24,6 +24,11 @@ are equal); none."""
 def combsum(data: Rankings, normalize: Normalization = "min-max") -> Floats:
     """CombSUM: the weighted sum of normalized scores over ballots; an unlisted item gains nothing.  O(rows).
 
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
     >>> run = {"q": [1, 1, 2, 2], "doc": ["a", "b", "a", "b"], "s": [9.0, 1.0, 2.0, 1.0]}
     >>> combsum(Rankings.from_scores(run, ballot="q", item="doc", score="s"))
     array([2., 0.])
@@ -34,7 +39,17 @@ def combsum(data: Rankings, normalize: Normalization = "min-max") -> Floats:
 
 
 def combmnz(data: Rankings, normalize: Normalization = "min-max") -> Floats:
-    """CombMNZ: CombSUM times the weight of ballots that list the item.  O(rows)."""
+    """CombMNZ: CombSUM times the weight of ballots that list the item.  O(rows).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> run = {"q": [1, 1, 2, 2], "doc": ["a", "b", "a", "b"], "s": [9.0, 1.0, 2.0, 1.0]}
+    >>> combmnz(Rankings.from_scores(run, ballot="q", item="doc", score="s"))
+    array([4., 0.])
+    """
     total, weight = combsum(data, normalize), listed_weight(ballots_of(data, "combmnz"))
     if float(np.abs(total).max(initial=0.0)) > MOST_WEIGHT / max(float(weight.max(initial=0.0)), 1.0):
         raise DataError(

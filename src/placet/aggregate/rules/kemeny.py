@@ -191,6 +191,11 @@ def kemeny(data: Rankings | Comparisons, *, time_limit: float | None = None) -> 
     """Exact Kemeny order: scores are minus the place, from 0; if several orders are optimal, places tie as described in
     `placet.aggregate.rules.kemeny`, and a note says how many there are.
 
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
     >>> kemeny(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]])).scores
     array([-0.5, -0.5, -2. ])
     """
@@ -202,6 +207,15 @@ def kemeny_local(data: Rankings | Comparisons, *, random_state: int = 0) -> Scor
     """Kemeny order by local search, for sets too large to solve exactly: no single move improves it.  O(n^2) per sweep.
 
     Places tie as in `kemeny`.
+
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
+    >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)
+    >>> kemeny_local(votes).scores
+    array([ 0., -1., -2.])
     """
     found = kemeny_order(data, "local", random_state=random_state)
     return Scored(found.scores, found.notes())

@@ -14,6 +14,11 @@ def mc4(data: Rankings | Comparisons, jump: float = 0.05) -> Floats:
     With probability ``jump`` the walk restarts at a random item, so the stationary distribution is positive and unique.
     Scores are the stationary probabilities.  O(pairs + n^3).
 
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
     >>> mc4(Rankings.from_orders([["a", "b"]]), jump=0.5)
     array([0.66666667, 0.33333333])
     """
@@ -34,6 +39,11 @@ def rank_centrality(data: Rankings | Comparisons, prior: float | None = 0.1) -> 
     ``prior`` is a number of wins added in each direction to every pair, which makes the scores finite and unique; with
     ``None`` nothing is added, and data in which items are not strongly connected by wins are an error.
     Scores are centered.  O(pairs + n^3).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
 
     >>> rank_centrality(Rankings.from_orders([["a", "b"], ["a", "b"], ["b", "a"]]), prior=None).round(3)
     array([ 0.347, -0.347])

@@ -66,6 +66,11 @@ def chain_places(above: Bools) -> Ints:
 def copeland(data: Rankings | Comparisons) -> Floats:
     """Number of opponents beaten by a majority of those who compared the two, minus opponents lost to.  O(pairs + n^2).
 
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
     >>> copeland(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]]))
     array([ 1.,  1., -2.])
     """
@@ -79,6 +84,11 @@ def schulze(data: Rankings | Comparisons, strength: Strength = "winning-votes") 
     undecided; the score is minus the length of the longest chain above an item, so items with nothing above them share
     the first place.  O(n^3).
 
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 4 + [["b", "c", "a"]] * 3 + [["c", "a", "b"]] * 2)
     >>> schulze(votes)
     array([ 0., -1., -2.])
@@ -90,6 +100,11 @@ def schulze(data: Rankings | Comparisons, strength: Strength = "winning-votes") 
 
 def minimax(data: Rankings | Comparisons, strength: Strength = "winning-votes") -> Floats:
     """Simpson-Kramer: minus the strength of an item's worst defeat, 0 if no majority defeats it.  O(n^2).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 4 + [["b", "c", "a"]] * 3 + [["c", "a", "b"]] * 2)
     >>> minimax(votes)
@@ -104,6 +119,11 @@ def ranked_pairs(data: Rankings | Comparisons, strength: Strength = "winning-vot
 
     The score is minus the length of the longest chain of locked pairs above an item.  Equally strong majorities that
     form a cycle together are locked in every order, up to 256 outcomes; beyond, none of them is locked.  O(n^3).
+
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 4 + [["b", "c", "a"]] * 3 + [["c", "a", "b"]] * 2)
     >>> ranked_pairs(votes).scores
@@ -159,6 +179,11 @@ def black(data: Rankings | Comparisons) -> Floats:
     """Black's rule: the item that beats every other one head-to-head, if there is one, then the Borda count.
 
     That item's score is at least the best of the others plus the largest weight that compares two items.  O(n^2).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
 
     >>> black(Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2))
     array([12.,  7.,  2.])

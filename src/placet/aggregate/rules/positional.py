@@ -96,6 +96,15 @@ def by_points(
     """Any positional rule: ``h`` is a name, a function of n, or n points, best place first; see `positional`.
 
     Scores that differ only by rounding tie: by less than 1e-9 of the total weight times the largest point.
+
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
+    >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)
+    >>> by_points(votes, [3, 1, 0]).scores
+    array([9., 9., 2.])
     """
     scores = positional(data, h, unlisted)
     largest = float(np.abs(_vector(h, data.n_items)(data.n_items)).max(initial=0.0))
@@ -107,6 +116,11 @@ def borda(data: Rankings | Comparisons, unlisted: UnlistedPlaces = "absent") -> 
 
     For pairs (`Comparisons`), it counts wins plus half of the ties.  O(rows).
 
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
     >>> borda(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]]))
     array([3., 3., 0.])
     """
@@ -117,32 +131,92 @@ def borda(data: Rankings | Comparisons, unlisted: UnlistedPlaces = "absent") -> 
 
 
 def plurality(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
-    """Number of first places.  O(rows)."""
+    """Number of first places.  O(rows).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)
+    >>> plurality(votes)
+    array([3., 2., 0.])
+    """
     return positional(ballots_of(data, "plurality"), "plurality", unlisted)
 
 
 def anti_plurality(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
-    """Number of places other than the last.  O(rows)."""
+    """Number of places other than the last.  O(rows).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)
+    >>> anti_plurality(votes)
+    array([3., 5., 2.])
+    """
     return positional(ballots_of(data, "anti-plurality"), "anti-plurality", unlisted)
 
 
 def logarithmic(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
-    """h(i) = -log i: differences at the top count most.  O(rows)."""
+    """h(i) = -log i: differences at the top count most.  O(rows).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)
+    >>> logarithmic(votes).round(3)
+    array([-2.197, -2.079, -4.682])
+    """
     return positional(ballots_of(data, "log"), "log", unlisted)
 
 
 def squared(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
-    """h(i) = -i^2: differences at the bottom count most.  O(rows)."""
+    """h(i) = -i^2: differences at the bottom count most.  O(rows).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)
+    >>> squared(votes)
+    array([-21., -14., -35.])
+    """
     return positional(ballots_of(data, "squared"), "squared", unlisted)
 
 
 def dowdall(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
-    """The Dowdall system of Nauru: place i is worth 1 / i.  O(rows)."""
+    """The Dowdall system of Nauru: place i is worth 1 / i.  O(rows).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)
+    >>> dowdall(votes).round(2)
+    array([3.67, 3.5 , 2.  ])
+    """
     return positional(ballots_of(data, "dowdall"), "dowdall", unlisted)
 
 
 def reciprocal(data: Rankings, k: float = 60.0) -> Floats:
-    """Reciprocal rank fusion: the sum over ballots of 1 / (k + place); an unlisted item gains nothing.  O(rows)."""
+    """Reciprocal rank fusion: the sum over ballots of 1 / (k + place); an unlisted item gains nothing.  O(rows).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)
+    >>> reciprocal(votes, k=60).round(4)
+    array([0.0809, 0.0812, 0.0799])
+    """
     rankings = ballots_of(data, "rrf")
     if not k > -1:
         raise ValueError(f"k must be above -1, not {k}")

@@ -108,6 +108,11 @@ def irv(data: Rankings, ties: Ties = "parallel", batch: bool = False) -> Scored:
     at once if they have fewer first choices together than the next has alone; they tie, and the winners are the same.
     O(n rows), times the tied sets.
 
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
     >>> irv(Rankings.from_orders([["a", "b", "c"]] * 4 + [["b", "c", "a"]] * 3 + [["c", "b", "a"]] * 2)).scores
     array([-1.,  0., -2.])
     """
@@ -171,6 +176,11 @@ def baldwin(data: Rankings | Comparisons, ties: Ties = "parallel") -> Scored:
     A Condorcet winner always wins.  The score is minus the number of items that outlast it.  O(n^2), times the tied
     sets.
 
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
     >>> baldwin(Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)).scores
     array([ 0., -1., -2.])
     """
@@ -197,6 +207,11 @@ def nanson(data: Rankings | Comparisons) -> Floats:
 
     Items eliminated in the same round tie, and so do those remaining when none is below the average.  The score is
     minus the number of items that outlast it.  O(n^3).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
 
     >>> nanson(Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2))
     array([ 0., -1., -2.])

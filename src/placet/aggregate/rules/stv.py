@@ -73,6 +73,11 @@ def stv(
     batch : eliminate the last items at once if they have fewer votes together than the next has alone, and their votes
         bring nobody to the quota, or there is one seat: the same items are elected, in fewer rounds
 
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
     >>> stv(Rankings.from_orders([["a", "b", "c"]] * 5 + [["c", "b", "a"]]), seats=2).scores
     array([ 0., -1., -2.])
     """

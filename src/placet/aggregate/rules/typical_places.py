@@ -20,6 +20,11 @@ def median_rank(data: Rankings, unlisted: Literal["absent", "last"] = "absent") 
     the middle place.  ``"last"``: unlisted items share places m + 1 .. n.  O(rows log rows), O(ballots n) with
     ``"last"``.
 
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
     >>> median_rank(Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["b", "a", "c"]]))
     array([-1., -2., -3.])
     """
@@ -47,6 +52,11 @@ def mode(data: Rankings) -> Scored:
 
     Items not on it tie for the places after it.  Ballots that list different items are different.  O(rows).
 
+    Returns
+    -------
+    Scored
+        The ``scores`` (items,), higher is better, and notes.
+
     >>> mode(Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]])).scores
     array([-1., -2.])
     """
@@ -70,6 +80,11 @@ def bucklin(data: Rankings) -> Floats:
     Equal k are ordered by the weight at k; items that never reach a majority come last, by the weight of the ballots
     that list them.  An item of a tied tier counts by the fraction of the tier's places that are in the top k.  The
     score is minus the number of items above.  O(rows + n^2).
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
 
     >>> bucklin(Rankings.from_orders([["a", "b", "c"]] * 2 + [["b", "c", "a"]] * 2 + [["c", "b", "a"]]))
     array([-2.,  0., -1.])

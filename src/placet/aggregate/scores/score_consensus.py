@@ -61,6 +61,15 @@ def mean(scores: Scores, weight: Floats) -> Floats:
     """The mean over equally weighted tasks; with missing cells, that of the model x = item + column.
 
     O(items columns), or O(items^2 columns) with missing cells.
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> import placet
+    >>> placet.consensus(placet.Scores.from_table([[0.5, 0.75], [1.0, 0.5]], items="ab"), "mean").scores
+    array([0.625, 0.75 ])
     """
     u = weight / np.bincount(scores.task, minlength=scores.n_tasks)[scores.task]
     there = ~np.isnan(scores.value)
@@ -99,6 +108,16 @@ def mean_win_rate(scores: Scores, weight: Floats) -> Floats:
     """The share of other items that an item beats on a task, ties counting half, averaged over the tasks it has.
 
     Column weights apply to questions within tasks, and their sums to tasks.
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> import placet
+    >>> table = placet.Scores.from_table([[0.5, 0.75], [1.0, 0.5], [0.2, 0.1]], items="abc")
+    >>> placet.consensus(table, "mean-win-rate").scores
+    array([0.75, 0.75, 0.  ])
     """
     rate = _win_rates(scores.by_task(weight))
     there = ~np.isnan(rate)
@@ -139,7 +158,18 @@ def _parts_of_abilities(scores: Scores, prior: float | None = 3.0, top: float = 
 
 
 def rasch(scores: Scores, weight: Floats, prior: float | None = 3.0, top: float = 1.0) -> Floats:
-    """Ability in the Rasch model, see `placet.aggregate.scores.rasch`; ``top`` is the score for solving everything."""
+    """Ability in the Rasch model, see `placet.aggregate.scores.rasch`; ``top`` is the score for solving everything.
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> import placet
+    >>> board = placet.consensus(placet.Scores.from_table([[0.5, 0.75], [0.9, 0.95], [0.2, 0.4]], items="abc"), "rasch")
+    >>> board.ranking
+    ['b', 'a', 'c']
+    """
     from placet.aggregate.scores.rasch import fit_rasch
 
     return fit_rasch(scores.value / top, weight, prior).theta

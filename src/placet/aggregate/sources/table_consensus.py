@@ -17,7 +17,18 @@ from placet.data.scores import Scores
 
 
 def item_response(scores: Scores, weight: Floats, response: Response = "auto") -> Floats:
-    """Abilities by item response with slopes (`placet.aggregate.sources.item_response`); all columns count alike."""
+    """Abilities by item response with slopes (`placet.aggregate.sources.item_response`); all columns count alike.
+
+    Returns
+    -------
+    array
+        A score per item (items,), higher is better.
+
+    >>> import placet
+    >>> table = placet.simulate.benchmark_table([1.0, 0.0, -1.0], [0.0] * 12, items="abc")
+    >>> placet.consensus(table, "item-response").ranking
+    ['a', 'b', 'c']
+    """
     return _fit(scores, response)[0].mean
 
 

@@ -67,6 +67,7 @@ def read_games(
     Returns
     -------
     Games
+        The games, with points and teams.
 
     >>> read_games({"home": ["x", "y/z"], "away": ["y", "x"], "score_a": [2, 0], "score_b": [1, 3]}, members="/")
     Games(2 games, 3 items, sides of up to 2)

@@ -27,6 +27,16 @@ def read_alpaca_eval(
     Any other preference p between 1 and 2 is a chance: the vote is split, p - 1 of it for the second generator.  The
     annotator is the agent.  ``control="length"`` takes the lengths of the outputs (characters) along.  Annotations
     without a preference are left out, and a note counts them.
+
+    Returns
+    -------
+    Comparisons
+        A vote per annotation.
+
+    >>> import io, json
+    >>> row = {"generator_1": "x", "generator_2": "y", "annotator": "judge", "preference": 2}
+    >>> read_alpaca_eval(io.StringIO(json.dumps([row | {"output_1": "", "output_2": ""}])))
+    Comparisons(1 pairs, 2 items, 1 votes)
     """
     problems = Problems(name_of(source), on_error)
     rows: list[tuple[Any, ...]] = []

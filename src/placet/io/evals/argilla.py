@@ -41,6 +41,18 @@ def read_argilla(
     (characters), or its "position" (2 of ``reply-2``), or both ("length,position").  ``who="judges"`` reads the
     suggestions of models instead of the answers of people; the agent of a suggestion is then the agent.  Drafts and
     discarded answers are left out, and a note counts them.
+
+    Returns
+    -------
+    Rankings
+        A ballot per answer.
+
+    >>> import io, json
+    >>> answer = [{"value": "p", "rank": 2}, {"value": "q", "rank": 1}]
+    >>> by = {"user_id": "u", "status": "submitted", "values": {"best": {"value": answer}}}
+    >>> record = {"id": 1, "fields": {}, "metadata": {}, "suggestions": {}, "responses": [by]}
+    >>> read_argilla(io.StringIO(json.dumps([record]))).orders()
+    [['q', 'p']]
     """
     problems = Problems(name_of(source), on_error)
     found: dict[str, list[tuple[Any, list[tuple[Any, ...]]]]] = {}

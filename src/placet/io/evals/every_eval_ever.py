@@ -20,6 +20,18 @@ def read_every_eval_ever(source: Source, *, on_error: OnError = "raise") -> Scor
     """Read the scores of models on evaluations; single answers are questions of their evaluation.
 
     Where ``lower_is_better``, the sign of the score is changed, and a note says so.
+
+    Returns
+    -------
+    Scores
+        A model per row, an evaluation per column.
+
+    >>> import io, json
+    >>> result = {"evaluation_name": "gsm8k", "score_details": {"score": 0.5}}
+    >>> log = {"schema_version": "0.2.1", "evaluation_id": "e", "model_info": {"id": "lab/p"}}
+    >>> scores = read_every_eval_ever(io.StringIO(json.dumps(log | {"evaluation_results": [result]})))
+    >>> scores.items, scores.tasks, scores.value
+    (('lab/p',), ('gsm8k',), array([[0.5]]))
     """
     problems = Problems(name_of(source), on_error)
     rows: list[tuple[Any, Any, float, Any]] = []

@@ -32,6 +32,17 @@ def read_fastchat_pairs(source: Source, *, ordered: bool = False, on_error: OnEr
 
     ``ordered`` records which was seen first, to estimate what that is worth.  A judgment without a verdict ("error")
     is left out, and a note counts them.
+
+    Returns
+    -------
+    Comparisons
+        Two votes per line.
+
+    >>> import io, json
+    >>> line = {"question_id": 81, "model_1": "x", "model_2": "y", "judge": ["gpt-4"]}
+    >>> votes = read_fastchat_pairs(io.StringIO(json.dumps(line | {"g1_winner": "model_1", "g2_winner": "tie"})))
+    >>> votes.wins_i, votes.ties, votes.agents
+    (array([1.]), array([1.]), ('gpt-4',))
     """
     problems = Problems(name_of(source), on_error)
     votes: dict[str, list[Any]] = {"a": [], "b": [], "winner": [], "judge": []}
@@ -56,9 +67,21 @@ def read_fastchat_pairs(source: Source, *, ordered: bool = False, on_error: OnEr
 
 
 def read_fastchat_scores(source: Source, *, on_error: OnError = "raise") -> Scores:
-    """Read the score of each answer; a task is a turn of the conversation, a question one of its questions.
+    r"""Read the score of each answer; a task is a turn of the conversation, a question one of its questions.
 
     A score of -1 is a judgment without a verdict: it is left out, and a note counts them.
+
+    Returns
+    -------
+    Scores
+        A model per row, a turn per column, by question.
+
+    >>> import io, json
+    >>> about = {"question_id": 81, "model": "x", "judge": ["gpt-4"]}
+    >>> lines = [json.dumps(about | {"turn": turn, "score": score}) for turn, score in ((1, 8), (2, 9))]
+    >>> scores = read_fastchat_scores(io.StringIO("\n".join(lines)))
+    >>> scores.tasks, scores.value
+    (('turn 1', 'turn 2'), array([[8., 9.]]))
     """
     problems = Problems(name_of(source), on_error)
     rows: list[tuple[Any, str, float, Any]] = []

@@ -32,6 +32,18 @@ def read_helm(
 
     ``metric`` names the statistic, such as ``exact_match``, and ``model`` and ``task`` those of other folders.  Trials
     are averaged.  Perturbed instances are left out, and a note counts them.
+
+    Returns
+    -------
+    Scores
+        One model on one task, by question.
+
+    >>> import io, json
+    >>> stats = [{"name": {"name": "exact_match", "split": "test"}, "count": 1, "sum": 1.0, "mean": 1.0}]
+    >>> log = [{"instance_id": "id1", "train_trial_index": 0, "stats": stats}]
+    >>> scores = read_helm(io.StringIO(json.dumps(log)), model="p", task="law")
+    >>> scores.items, scores.tasks, scores.value
+    (('p',), ('law',), array([[1.]]))
     """
     problems = Problems(name_of(source), on_error)
     found_task, found_model = _run(Path(os.path.abspath(name_of(source))).parent.name)

@@ -30,6 +30,19 @@ def read_inspect(source: Source, *, metric: str | Sequence[str] | None = None, o
     ``metric`` names the scorer, if there are several (``scorer/key`` where its values have keys; ``scorer/metric``
     where the log has no samples); of several names the first that a task has.  The grades C, P, I and N are 1, 0.5, 0
     and 0; epochs are averaged.  Samples without a score are left out, and a note counts them.
+
+    Returns
+    -------
+    Scores
+        One model on one task, by question.
+
+    >>> import io, json
+    >>> about = {"run_id": "r", "created": "2026-01-01", "task": "quiz", "task_id": "i", "model": "lab/p"}
+    >>> graded = [{"id": k, "epoch": 1, "scores": {"match": {"value": grade}}} for k, grade in ((1, "C"), (2, "I"))]
+    >>> log = {"version": 2, "status": "success", "eval": about, "plan": {}, "stats": {}, "samples": graded}
+    >>> scores = read_inspect(io.StringIO(json.dumps(log)))
+    >>> scores.items, scores.tasks, scores.value
+    (('lab/p',), ('quiz',), array([[1., 0.]]))
     """
     problems = Problems(name_of(source), on_error)
     rows = MetricRows(source, metric)

@@ -42,6 +42,18 @@ def read_label_studio(
     texts along, if they are named like their tags.  ``who="judges"`` reads the predictions of models instead of the
     annotations; the version of the model is then the agent.  Annotations without a selection are left out, and a note
     counts.
+
+    Returns
+    -------
+    Comparisons
+        A vote per annotation.
+
+    >>> import io, json
+    >>> result = {"type": "pairwise", "from_name": "pw", "to_name": "text1,text2", "value": {"selected": "left"}}
+    >>> task = {"id": 1, "data": {"model_a": "x", "model_b": "y"}}
+    >>> answered = task | {"annotations": [{"completed_by": 7, "result": [result]}]}
+    >>> read_label_studio(io.StringIO(json.dumps([answered])))
+    Comparisons(1 pairs, 2 items, 1 votes)
     """
     key, person = ("annotations", _person) if who == "people" else ("predictions", _model)
     problems = Problems(name_of(source), on_error)

@@ -40,10 +40,21 @@ def read_lm_harness_samples(
     task: str | None = None,
     on_error: OnError = "raise",
 ) -> Scores:
-    """Read the score of each sample; the model is the name of the folder, and the task is in the name of the file.
+    r"""Read the score of each sample; the model is the name of the folder, and the task is in the name of the file.
 
     ``model`` and ``task`` name them where they are not.  ``metric`` chooses among several (``name/filter`` with a
     filter); of several names the first that the task has.
+
+    Returns
+    -------
+    Scores
+        One model on one task, by question.
+
+    >>> import io, json
+    >>> about = {"target": "a", "resps": [], "filtered_resps": [], "filter": "none", "metrics": ["acc"]}
+    >>> lines = [json.dumps({"doc_id": k, "acc": acc} | about) for k, acc in enumerate((1.0, 0.0))]
+    >>> read_lm_harness_samples(io.StringIO("\n".join(lines)), model="p", task="quiz").value
+    array([[1., 0.]])
     """
     problems = Problems(name_of(source), on_error)
     path = Path(os.path.abspath(name_of(source)))
@@ -75,6 +86,18 @@ def read_lm_harness_results(
 
     ``metric`` chooses among several of a task (``name/filter`` with a filter): the first that the task has.  Where
     lower is better, the sign is changed, and a note says so.  ``model`` names the model if the file does not.
+
+    Returns
+    -------
+    Scores
+        A model, and its tasks.
+
+    >>> import io, json
+    >>> results = {"gsm8k": {"exact_match,strict-match": 0.3}, "law": {"acc,none": 0.5}}
+    >>> log = {"results": results, "config": {"model": "hf", "model_args": "pretrained=lab/p"}}
+    >>> scores = read_lm_harness_results(io.StringIO(json.dumps(log)))
+    >>> scores.items, scores.tasks, scores.value
+    (('lab/p',), ('gsm8k', 'law'), array([[0.3, 0.5]]))
     """
     problems = Problems(name_of(source), on_error)
     rows = MetricRows(source, metric)

@@ -25,6 +25,17 @@ def read_open_webui(
     ``control="length"`` takes the lengths of the answers (characters) along, and ``ordered`` records which was shown
     first; both are in the snapshot of the chat that an export holds.  Ratings of an answer shown alone compare nothing;
     they are left out, and a note counts them.
+
+    Returns
+    -------
+    Comparisons
+        A vote per sibling of a rated answer.
+
+    >>> import io, json
+    >>> rated = {"rating": 1, "model_id": "x", "sibling_model_ids": ["y", "z"]}
+    >>> log = [{"id": "f", "user_id": "u", "type": "rating", "data": rated, "meta": {}, "snapshot": {"chat": {}}}]
+    >>> read_open_webui(io.StringIO(json.dumps(log)))
+    Comparisons(2 pairs, 3 items, 2 votes)
     """
     problems = Problems(name_of(source), on_error)
     rows: list[tuple[Any, ...]] = []

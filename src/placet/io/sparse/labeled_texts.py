@@ -25,7 +25,11 @@ LabelSet = tuple[str, ...]
 
 @dataclass(frozen=True, repr=False)
 class LabeledTexts:
-    """Texts, and the names of the labels of each; ``labels`` is None for texts to score."""
+    """Texts, and the names of the labels of each; ``labels`` is None for texts to score.
+
+    >>> LabeledTexts(("My card was charged twice", "Hi"), (("billing", "refund"), ())).labels
+    (('billing', 'refund'), ())
+    """
 
     texts: tuple[str, ...]
     labels: tuple[LabelSet, ...] | None = None
@@ -65,6 +69,11 @@ def read_labeled_texts(
     ignore : columns to ignore.
     separator, format : of the file, if they cannot be inferred from its first lines and suffix.
     sheet : the sheet of a workbook, by name; needed if several have cells.
+
+    Returns
+    -------
+    LabeledTexts
+        The texts, and the names of the labels of each.
 
     >>> import io
     >>> read_labeled_texts(io.StringIO("text,tags\\nMy card was charged twice,billing; refund\\nHi,\\n")).labels

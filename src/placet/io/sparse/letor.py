@@ -242,7 +242,17 @@ def _query_numbers(
 
 
 def read_sizes(source: Source) -> NDArray[np.int64]:
-    """Read the sizes of consecutive queries, one whole number per line."""
+    r"""Read the sizes of consecutive queries, one whole number per line.
+
+    Returns
+    -------
+    array of int
+        The number of rows of each query.
+
+    >>> import io
+    >>> read_sizes(io.StringIO("12\n7\n"))
+    array([12,  7])
+    """
     problems = Problems(name_of(source), may_skip=False)
     sizes = []
     for number, text in read_lines(source):
@@ -261,6 +271,14 @@ def write_letor(queries: Queries, target: Source) -> None:
 
     Dense tables are written with their zeros, CSR matrices as they are stored.  The format has no place for weights and
     relations: weights other than 1 are a ``DataError``.
+
+    >>> import io
+    >>> import placet
+    >>> file = io.BytesIO()
+    >>> write_letor(placet.Queries.from_arrays([[1.5, 0.0], [0.5, 2.0]], [1, 0], [7, 7]), file)
+    >>> print(file.getvalue().decode())
+    1 qid:7 1:1.5 2:0
+    0 qid:7 1:0.5 2:2
     """
     if not (queries.weight == 1).all():
         raise DataError("LETOR text has no place for query weights; set them to 1 before writing")
@@ -283,12 +301,19 @@ def write_letor(queries: Queries, target: Source) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LetorAgg:
-    """Documents ranked by engines; rows ``offsets[q]:offsets[q + 1]`` are the documents of query ``qid[q]``.
+    r"""Documents ranked by engines; rows ``offsets[q]:offsets[q + 1]`` are the documents of query ``qid[q]``.
 
     ``rank`` (rows, engines) float64: lower is better, NaN where the engine did not rank the document.  ``grade``
     (rows,): relevance.  ``doc`` (rows,): document names.  ``row`` (rows,): the index of each row in the file, from 0,
     if the rows come from one.  ``rankings``: one ballot for each query and engine that ranked any of its documents
     (instance = query, agent = engine 1, 2, ...); item ``r`` is row ``r``, so ``grade[item]`` is its relevance.
+
+    >>> import io
+    >>> from placet.io import read_letor_agg
+    >>> found = read_letor_agg(io.StringIO("1 qid:7 1:2 2:NULL #docid = x\n0 qid:7 1:1 2:1 #docid = y\n"))
+    >>> found.rank, found.doc
+    (array([[ 2., nan],
+           [ 1.,  1.]]), ('x', 'y'))
     """
 
     rankings: Rankings
@@ -415,7 +440,16 @@ def _ballots(grouped: Queries, docs: tuple[str, ...], name: str) -> Rankings:
 
 
 def write_letor_agg(data: LetorAgg, target: Source) -> None:
-    """Write rank lists as LETOR rank aggregation text, query by query; a written file reads back equal."""
+    r"""Write rank lists as LETOR rank aggregation text, query by query; a written file reads back equal.
+
+    >>> import io
+    >>> text = "1 qid:7 1:2 2:NULL #docid = x\n0 qid:7 1:1 2:1 #docid = y\n"
+    >>> file = io.BytesIO()
+    >>> write_letor_agg(read_letor_agg(io.StringIO(text)), file)
+    >>> print(file.getvalue().decode())
+    1 qid:7 1:2 2:NULL #docid = x
+    0 qid:7 1:1 2:1 #docid = y
+    """
 
     def lines() -> Any:
         for q, name in enumerate(data.qid):

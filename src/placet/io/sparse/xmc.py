@@ -28,7 +28,14 @@ _SHAPE = "a line is: label,label,... feature:value feature:value ..., all counte
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MultiLabel:
-    """Points with features and sets of labels, CSR: ``X`` (points, features) and ``Y`` (points, labels) of ones."""
+    r"""Points with features and sets of labels, CSR: ``X`` (points, features) and ``Y`` (points, labels) of ones.
+
+    >>> import io
+    >>> from placet.io import read_xmc
+    >>> found = read_xmc(io.StringIO("2 3 4\n0,2 0:1.5 1:0.5\n3 2:1\n"))
+    >>> found.X.shape, found.Y.toarray().astype(int).tolist()
+    ((2, 3), [[1, 0, 1, 0], [0, 0, 0, 1]])
+    """
 
     X: "csr_matrix"
     Y: "csr_matrix"
@@ -189,7 +196,16 @@ def _matrices(
 
 
 def write_xmc(data: MultiLabel, target: Source) -> None:
-    """Write points as extreme classification text; a written file reads back equal."""
+    r"""Write points as extreme classification text; a written file reads back equal.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> write_xmc(read_xmc(io.StringIO("2 3 4\n0,2 0:1.5 1:0.5\n3 2:1\n")), file)
+    >>> print(file.getvalue().decode())
+    2 3 4
+    0,2 0:1.5 1:0.5
+    3 2:1
+    """
 
     def lines() -> Iterator[str]:
         X, Y = data.X, data.Y
@@ -205,7 +221,18 @@ def write_xmc(data: MultiLabel, target: Source) -> None:
 
 
 def read_label_scores(source: Source) -> "csr_matrix":
-    """Read scores (points, labels) as a CSR matrix whose stored entries, including zeros, are the proposed labels."""
+    r"""Read scores (points, labels) as a CSR matrix whose stored entries, including zeros, are the proposed labels.
+
+    Returns
+    -------
+    csr_matrix
+        The scores (points, labels).
+
+    >>> import io
+    >>> read_label_scores(io.StringIO("2 4\n1:0.9 3:0.2\n0:0.5\n")).toarray()
+    array([[0. , 0.9, 0. , 0.2],
+           [0.5, 0. , 0. , 0. ]])
+    """
     from scipy.sparse import csr_matrix
 
     name = name_of(source)
@@ -251,7 +278,17 @@ def read_label_scores(source: Source) -> "csr_matrix":
 
 
 def write_label_scores(scores: "csr_matrix", target: Source) -> None:
-    """Write the stored entries as text, in their order; a written file reads back equal."""
+    """Write the stored entries as text, in their order; a written file reads back equal.
+
+    >>> import io
+    >>> from scipy.sparse import csr_matrix
+    >>> file = io.BytesIO()
+    >>> write_label_scores(csr_matrix([[0.5, 0.0], [0.0, 0.25]]), file)
+    >>> print(file.getvalue().decode())
+    2 2
+    0:0.5
+    1:0.25
+    """
 
     def lines() -> Iterator[str]:
         yield f"{scores.shape[0]} {scores.shape[1]}"

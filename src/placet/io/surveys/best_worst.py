@@ -122,6 +122,11 @@ def read_best_worst(
     separator, format : of the file, if they cannot be inferred from its first lines and suffix.
     sheet : the sheet of a workbook, by name; needed if several have cells.
 
+    Returns
+    -------
+    Rankings
+        A ballot of up to three tiers per question.
+
     >>> import io
     >>> read_best_worst(io.StringIO("item1,item2,item3,best,worst\\ntea,milk,water,milk,tea\\n"), format="csv").orders()
     [['milk', 'water', 'tea']]
@@ -322,7 +327,16 @@ def _mark(cell: Any) -> float:
 
 
 def write_best_worst(rankings: Rankings, target: Source, *, format: str | None = None) -> None:
-    """Write choices as a wide table: the items shown, the best and the worst; other ballots are a ``DataError``."""
+    """Write choices as a wide table: the items shown, the best and the worst; other ballots are a ``DataError``.
+
+    >>> import io
+    >>> import placet
+    >>> file = io.BytesIO()
+    >>> write_best_worst(placet.Rankings.from_orders([["tea", ("milk", "juice"), "water"]]), file, format="csv")
+    >>> print(file.getvalue().decode())
+    item1,item2,item3,item4,best,worst
+    tea,milk,juice,water,tea,water
+    """
     shown: list[list[Hashable]] = []
     ends: list[tuple[Hashable, Hashable]] = []
     for k, ballot in enumerate(rankings):

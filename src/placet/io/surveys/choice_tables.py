@@ -40,11 +40,17 @@ _FORMS = (r"(?P<what>.+)[._:\- ](?P<alt>{})", r"(?P<alt>{})[._:\- ](?P<what>.+)"
 
 @dataclass(frozen=True, eq=False)
 class ChoiceTable:
-    """Choice sets: rows ``offsets[q]:offsets[q + 1]`` are the alternatives of set q, one of which is ``chosen``.
+    r"""Choice sets: rows ``offsets[q]:offsets[q + 1]`` are the alternatives of set q, one of which is ``chosen``.
 
     ``attributes`` hold a column (rows,) each, ``case`` a column (sets,) each.  ``alternative`` (rows,) are codes of
     ``alternatives``, None if the table does not name them; ``agent`` (sets,) are codes of ``agents``, who chose.
     ``names`` (sets,) are those of the sets.
+
+    >>> import io
+    >>> from placet.io import read_choices
+    >>> found = read_choices(io.StringIO("mode,price_bus,price_car\nbus,2,5\ncar,3,5\n"))
+    >>> found.alternatives, found.chosen.tolist(), found.offsets.tolist()
+    (('bus', 'car'), [True, False, False, True], [0, 2, 4])
     """
 
     chosen: NDArray[np.bool_]
@@ -103,6 +109,11 @@ def read_choices(
     layout : "long" or "wide", if both are possible.
 
     In a wide table, an alternative whose attributes are all empty was not available.
+
+    Returns
+    -------
+    ChoiceTable
+        The choices, their alternatives and attributes.
 
     >>> import io
     >>> wide = "mode,price_bus,price_car,income\\nbus,2,5,10\\ncar,3,5,40\\n"

@@ -78,6 +78,11 @@ def read_label_orders(
     like : ``features`` of queries read before, as those of a fitted ranker: the same labels and features are read.
     graded : False for cases to score, which need no orders.
 
+    Returns
+    -------
+    Queries
+        A list of labels per case, whose features are those of the case for each label.
+
     >>> import io
     >>> rows = read_label_orders(io.StringIO("age,order\\n30,tea > milk\\n50,milk > tea\\n"))
     >>> rows.features, rows.grade
@@ -104,6 +109,11 @@ def read_label_orders(
 
 def orders_of(queries: Queries, scores: Floats) -> list[tuple[str, ...]]:
     """The labels of each case, the one with the highest score first, of queries that `read_label_orders` made.
+
+    Returns
+    -------
+    list of tuple
+        An order of labels per case.
 
     >>> import io
     >>> rows = read_label_orders(io.StringIO("age,order\\n30,tea > milk\\n50,milk > tea\\n"))

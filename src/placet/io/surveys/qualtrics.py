@@ -106,12 +106,23 @@ def read_qualtrics(
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Rankings:
-    """Read a rank order question of an export of Qualtrics (CSV, TSV or workbook, numeric values) as ballots.
+    r"""Read a rank order question of an export of Qualtrics (CSV, TSV or workbook, numeric values) as ballots.
 
     Its first row has the names of columns (``Q5_1``), its second their texts ("Rank the fruit - Apple"), whose part
     after what they have in common names the items, and its third the identifiers of imports.  ``question`` names the
     question (``"Q5"``), if several are answered by ranks.  Items without a rank were not compared; people who ranked
     nothing are counted in a note.  ``ResponseId`` is the agent.
+
+    Returns
+    -------
+    Rankings
+        A ballot per person who ranked anything.
+
+    >>> import io
+    >>> head = "ResponseId,Q5_1,Q5_2\nResponse ID,Rank it - Apple,Rank it - Fig\n"
+    >>> marks = '"{""ImportId"":""_recordId""}","{""ImportId"":""QID5_1""}","{""ImportId"":""QID5_2""}"\n'
+    >>> read_qualtrics(io.StringIO(head + marks + "R_1,2,1\nR_2,1,2\n")).orders()
+    [['Fig', 'Apple'], ['Apple', 'Fig']]
     """
     table = read_table(source, on_error, format, separator=separator, sheet=sheet)
     layout: QualtricsColumns = table.layout or _find(table, question)

@@ -75,6 +75,16 @@ def read_surveyjs(
     ``question`` is the name of the question; by default the only one whose answers are all orders of the same names.
     A list of chosen names (a checkbox question) has no order: name a question only if its lists are rankings.
     Responses without an answer are counted in a note.
+
+    Returns
+    -------
+    Rankings
+        A ballot per response with an answer.
+
+    >>> import io, json
+    >>> answers = [{"age": 3, "fruit": ["Fig", "Kiwi"]}, {"fruit": ["Kiwi", "Fig"]}]
+    >>> read_surveyjs(io.StringIO(json.dumps(answers))).orders()
+    [['Fig', 'Kiwi'], ['Kiwi', 'Fig']]
     """
     table = read_table(source, on_error, format)
     name = question or (table.layout or {}).get("question") or _find_question(table)

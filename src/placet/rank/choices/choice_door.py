@@ -35,6 +35,12 @@ class ChoiceFit:
     (``ranker.top1_probability(rows, qid)``), whose columns are ``coefficients.names``.
     ``log_likelihood_equal`` is that of alternatives chosen with equal probability; ``counts`` tell how often each
     alternative was chosen, where alternatives are named.
+
+    >>> import placet
+    >>> rows = placet.simulate.choices({"price": -1.0}, 500, alternatives=3)
+    >>> found = placet.choice(rows)
+    >>> found.n_choices, found.coefficients.names
+    (500.0, ('price',))
     """
 
     coefficients: CoefficientTable
@@ -156,6 +162,7 @@ def choice(
     Returns
     -------
     ChoiceFit
+        The coefficients with their errors, and what they predict.
 
     >>> import placet
     >>> rows = placet.simulate.choices({"price": -1.0, "comfort": 0.5}, 400, random_state=1)

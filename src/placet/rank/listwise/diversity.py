@@ -34,6 +34,11 @@ def mmr(X: Any, relevance: ArrayLike, offsets: ArrayLike, *, trade_off: float = 
     and S the cosine of features scaled likewise.  The first ``k`` rows (None: all) are chosen this way; the others
     follow by relevance.  O(k rows features) per list.  Carbonell and Goldstein, SIGIR 1998.
 
+    Returns
+    -------
+    array
+        A score per row; sorted by it, the rows are in the order chosen.
+
     >>> mmr(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [3.0, 2.9, 1.0], [0, 3]).argsort()[::-1]
     array([0, 2, 1])
     """

@@ -44,6 +44,11 @@ def native_loss(
     ``reduction``: "sum", "mean" (per unit weight) or "none" (one value per list).  ``params``: "lambdaloss" takes
     ``k``, ``sigma`` and ``mu``, "pl-partition" takes ``nodes``, the number of nodes of its integrals.
 
+    Returns
+    -------
+    torch.Tensor
+        The loss, with gradients of the scores.
+
     >>> torch = pytorch()
     >>> s = torch.zeros(1, 3, requires_grad=True)
     >>> value = native_loss("pl-partition", s, torch.tensor([[1, 1, 0]]))

@@ -271,6 +271,11 @@ def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
     ``scores`` (rows,): a tensor; ``lists`` splits its rows into ragged lists, without padding.  Learned parameters of
     the loss (``learned`` of its record) may be tensors and then receive gradients too.  Once differentiable.
 
+    Returns
+    -------
+    torch.Tensor
+        The loss, with gradients of the scores.
+
     >>> s = pytorch().zeros(3, requires_grad=True)
     >>> value = torch_loss("pl-partition", s, Lists([1, 1, 0], [0, 3]))
     >>> round(value.item(), 4)  # log 3: each of three equals may be the last

@@ -26,6 +26,10 @@ class CrossEncoderLoss(torch.nn.Module):
         Pairs encoded at once, as in sentence-transformers: the number of queries if None, all pairs if 0 or less.
     params
         Parameters of the loss.
+
+    >>> loss = CrossEncoderLoss(torch.nn.Identity(), "lambdaloss", k=10)  # in place of Identity: a CrossEncoder
+    >>> loss.loss, loss.params
+    ('lambdaloss', {'k': 10})
     """
 
     def __init__(
@@ -93,6 +97,11 @@ def preference_loss(
     (prompts, k), or (answers,) split by ``offsets``; ``grade``: the same shape, higher is better, equal grades tie
     ("pl-partition" prefers neither order of a tie).  For two answers with different grades this is the DPO loss.
 
+    Returns
+    -------
+    torch.Tensor
+        The loss, with gradients of ``policy_logps``.
+
     >>> policy, reference = torch.tensor([[-3.0, -4.0]]), torch.tensor([[-3.5, -3.5]])
     >>> value = preference_loss(policy, reference, torch.tensor([[1, 0]]), beta=1.0)
     >>> bool(torch.isclose(value, -torch.nn.functional.logsigmoid(torch.tensor(1.0))))  # (-3 + 3.5) - (-4 + 3.5) = 1
@@ -112,6 +121,11 @@ def permutation_grades(order: Sequence[Any], n: int) -> Any:
     """Grades (n,) from a permutation, best first, for instance to distill a language model's ranking into a ranker.
 
     Entries are rows, or groups of tied rows.  Rows that are not listed tie below all others.
+
+    Returns
+    -------
+    torch.Tensor
+        A grade per row, higher is better.
 
     >>> permutation_grades([3, (0, 2)], 5)
     tensor([1, 0, 1, 2, 0])

@@ -449,6 +449,11 @@ def boosting_objective(
     ``qid`` (rows,): the query of each row, in any order; ``weight``: one per query, in order of first appearance;
     ``params``: parameters of the loss.
 
+    Returns
+    -------
+    function
+        Of labels and scores: gradient and curvature (rows,).
+
     >>> f = boosting_objective("ranknet", qid=["q", "q"])
     >>> gradient, curvature = f(np.array([1.0, 0.0]), np.array([0.0, 0.0]))  # labels, scores
     >>> gradient.round(6), curvature.round(6)  # in units of the curvature at the start
