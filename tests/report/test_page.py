@@ -19,6 +19,7 @@ from placet.axioms import audit
 from placet.cli import app
 from placet.report import Origin, consensus_page, write_consensus_page
 from placet.report.audit_section import QUESTIONS
+from placet.report.page_lead import lead_of
 
 
 @pytest.fixture(scope="module")
@@ -236,3 +237,16 @@ def test_the_page_appears_only_when_it_is_whole(votes, tmp_path, monkeypatch):
         write_consensus_page(target, result, votes)
     assert target.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_the_first_sentence_says_by_whose_opinion():
+    """Names stand at odd places of the sentence, where they are isolated from the text around them."""
+    for apart, amount in ((0.0, 20), (3.0, 400)):
+        data = placet.simulate.judged_votes([apart, 0.0, -apart], amount, amount, items=list("abc"), random_state=1)
+        for target, whose in (("human", ["human"]), (None, [])):
+            found = placet.consensus(placet.Sources(dict(data.items()), target))
+            strong, rest = lead_of(found, "2 sources", 0.95)
+            assert "".join(rest).count(" for human") == len(whose)
+            assert list(rest[1::2]) == whose
+            assert set(strong[1::2]) <= set("abc")
+            assert len(rest) % 2 == len(strong) % 2 == 1

@@ -189,7 +189,7 @@ def test_bring_data_and_correct_the_reading(page, folder):
     expect(page.locator("#understood .notes")).to_contain_text("left out 1 line")
     shoot(page, "understood")
     page.get_by_role("link", name="Open the board").click()
-    expect(page.locator("#lead")).to_contain_text("pear comes first")
+    expect(page.locator("#lead")).to_have_text("pear, fig and kiwi: 2 votes do not tell which of them is best.")
 
 
 def test_several_files_are_opened_as_one(page, folder):
@@ -245,26 +245,31 @@ def test_a_board_answers(page):
     assert Path(download.value.path()).read_text().startswith("item,score")
 
 
-def test_scores_over_time(page):
-    """The column of dates is named once; then scores are drawn over time, and the board is that of another month."""
-    key = dataset(page, "dated.csv")
-    page.goto(f"{page.host}/board/{key}?view=history")
+def name_dates(page):
+    """The first who looks at scores over time says which column has the dates; the choice is kept."""
     column = page.get_by_label("Which column says when")
     figure = page.get_by_role("img", name="Scores over time")
     expect(column.or_(figure).first).to_be_visible()
-    if column.is_visible():  # the first of the two sizes; the choice is kept
+    if column.is_visible():
         expect(column).to_have_value("date")
         check_axe(page)
         page.get_by_role("button", name="Read it as time").click()
     expect(figure).to_be_visible()
+
+
+def test_scores_over_time(page):
+    """The column of dates is named once; then scores are drawn over time, and the board is that of another month."""
+    key = dataset(page, "dated.csv")
+    page.goto(f"{page.host}/board/{key}?view=history")
+    name_dates(page)
     expect(page.locator(".legend")).to_contain_text("Ada")
     check_axe(page)
     shoot(page, "history")
     page.get_by_label("Board at").select_option(index=1)
-    expect(page.locator("#lead")).to_contain_text("Ada comes first")
+    expect(page.locator("#lead")).to_have_text(re.compile("^Ada"))
     assert "at=2024-01" in page.url
     page.get_by_label("Board at").select_option("")
-    expect(page.locator("#lead")).to_contain_text("Bob comes first")
+    expect(page.locator("#lead")).to_have_text(re.compile("^Bob"))
 
 
 def test_charts_are_saved_as_pictures(desktop):
@@ -296,12 +301,14 @@ def test_ten_thousand_items_stay_usable(desktop):
 
 
 def test_a_slow_computation_can_be_cancelled(desktop):
-    key = dataset(desktop, "dated.csv")  # ten thousand learned drifts take minutes on any machine
+    key = dataset(desktop, "dated.csv")
+    desktop.goto(f"{desktop.host}/board/{key}?view=history")
+    name_dates(desktop)  # ten thousand learned drifts take minutes on any machine
     desktop.goto(f"{desktop.host}/board/{key}?bootstrap=10000&method=bradley-terry&p.drift=learn&p.step=1m&seed=1")
     desktop.get_by_role("button", name="Cancel").click()
     expect(desktop.locator("#status")).to_contain_text("Cancelled")
     desktop.goto(f"{desktop.host}/board/{key}?method=borda")
-    expect(desktop.locator("#lead")).to_contain_text("comes first")
+    expect(desktop.locator("#lead")).to_contain_text("from 648 ")
 
 
 def test_methods_side_by_side(page):
@@ -381,7 +388,7 @@ def test_the_best_and_the_worst_of_a_few_by_touch_and_by_keys(page):
     check_axe(page)
     page.get_by_role("button", name="Open as a board").click()
     page.wait_for_url("**/board/*")
-    expect(page.locator("#lead")).to_contain_text("comes first among 5 items")
+    expect(page.locator("#lead")).to_have_text(re.compile("Water.* 4 ballots do not tell"))
 
 
 def test_a_ballot_by_drag_and_drop_and_by_keyboard_alone(page):
@@ -481,7 +488,7 @@ def test_a_page_of_a_file_that_has_changed_says_so_and_offers_the_new_board(desk
     desktop.wait_for_url("**/data/*")
     key = desktop.url.rsplit("/", 1)[1]
     desktop.goto(f"{desktop.host}/board/{key}?a=Ada&b=Bob")
-    expect(desktop.locator("#lead")).to_contain_text("Ada comes first")
+    expect(desktop.locator("#lead")).to_have_text(re.compile("^Ada"))
     expect(desktop.locator("#pair")).to_contain_text("20 put Ada first")
     assert desktop.locator("#changed").count() == 0
     kept = next(
@@ -492,7 +499,7 @@ def test_a_page_of_a_file_that_has_changed_says_so_and_offers_the_new_board(desk
     expect(desktop.locator("#changed")).to_contain_text("log.csv has changed")
     check_axe(desktop)
     desktop.get_by_role("button", name="Show the new one").press("Enter")
-    expect(desktop.locator("#lead")).to_contain_text("Bob comes first")
+    expect(desktop.locator("#lead")).to_have_text(re.compile("^Bob"))
     expect(desktop.locator("#pair")).to_contain_text("65 put Bob first")
     assert desktop.locator("#changed").count() == 0
 

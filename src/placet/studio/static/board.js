@@ -1,5 +1,5 @@
 // The board: the address is the question; every change of a control changes the address and asks again.
-import { api, compute, copyable, el, errorBox, field, filesOf, fill, fillControls, menu, percent, progressInto, rounded, say, short, wide, withKnownNames } from "./core.js";
+import { api, compute, copyable, el, errorBox, field, filesOf, fill, fillControls, lead, menu, percent, progressInto, rounded, say, short, wide, withKnownNames } from "./core.js";
 import { tellChanged, watchFile } from "./changed.js";
 import * as charts from "./charts.js";
 
@@ -134,7 +134,7 @@ async function show() {
   fill(place("tabs"), there.map(([name, one]) => el("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-selected": name === view ? "true" : "false", "aria-controls": "view",
     tabindex: name === view ? "0" : "-1", onclick: () => go({ view: name === "ranking" ? "" : name, page: "" }), onkeydown: alongTabs }, one.words)));
   place("view").setAttribute("aria-labelledby", `tab-${view}`);
-  fill(place("lead"), leading());
+  fill(place("lead"), lead(found));
   fill(place("notes"), found.notes.length ? el("details", { open: place("notes").querySelector("details")?.open ?? (found.notes.length < 4 && roomy.matches) }, el("summary", {}, found.notes.length === 1 ? "1 note" : `${found.notes.length} notes`), el("ul", { class: "notes" }, found.notes.map((note) => el("li", {}, note)))) : null);
   try {
     await VIEWS[view].show(place("view"));
@@ -152,14 +152,6 @@ function alongTabs(event) {
   const name = next.id;
   next.click();
   document.getElementById(name)?.focus();
-}
-
-function leading() {
-  const c = found.columns;
-  if (!c.item.length) return "Nothing is ranked.";
-  const tied = c.rank.filter((rank) => rank === 1).length;
-  const sure = found.has_errors && tied === 1 ? (c.rank_high[0] === 1 ? " The data separate it from all others." : ` The data leave its rank open between ${c.rank_low[0]} and ${c.rank_high[0]}.`) : "";
-  return [el("strong", {}, c.item.slice(0, Math.min(tied, 4)).join(", ")), tied > 1 ? ` tie for the first place among ${short(c.item.length)} items.` : ` comes first among ${short(c.item.length)} items.${sure}`];
 }
 
 const SORTS = { rank: "rank", item: "item", score: "score", stderr: "± error", support: "votes" };

@@ -54,6 +54,12 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
+/** The first sentence of a board: what it stresses, and the rest; in both, texts and names take turns. */
+export const lead = ({ lead: [strong, rest] }) => {
+  const parts = (sentence) => sentence.map((part, k) => (k % 2 ? el("span", {}, part) : part));
+  return [el("strong", {}, parts(strong)), parts(rest)];
+};
+
 /** What may be wider than the screen; it can be scrolled by keyboard, too. */
 export const wide = (...children) => el("div", { class: "wide", tabindex: "0" }, ...children);
 

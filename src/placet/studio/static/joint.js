@@ -1,5 +1,5 @@
 // Sources of one fit: the address names datasets, or one and its column of sources, and the target; a change of the target asks again.
-import { compute, copyable, el, errorBox, fill, progressInto, rounded, say, short, wide, withKnownNames } from "./core.js";
+import { compute, copyable, el, errorBox, fill, lead, progressInto, rounded, say, short, wide, withKnownNames } from "./core.js";
 import { watchFiles } from "./changed.js";
 
 const place = (name) => document.getElementById(name);
@@ -30,11 +30,12 @@ function show(found) {
   const c = found.columns;
   offerTargets(found);
   watchFiles(datasets.map(([key, name], k) => [key, name, found.stamps[k]]), recompute);
-  fill(place("lead"), el("strong", {}, c.item[0]), found.target ? ` comes first for ${found.target}.` : " comes first in what the sources have in common.");
+  fill(place("lead"), lead(found));
   fill(place("notes"), el("ul", { class: "notes" }, found.notes.map((note) => el("li", {}, note))));
   fill(place("ranking"), table(["item", "rank", "could be", "score"], c.item.map((item, k) => [item, String(c.rank[k]), ranks(c.rank_low?.[k], c.rank_high?.[k]), withError(c.score[k], c.stderr?.[k])]), `${c.item.length} items`));
-  fill(place("each"), table(["source", "amount", "agreement", "scale", "width", "worth", "what it favors"], found.sources.map((row) => [String(row.source), `${short(row.amount)} ${row.kind}`, withError(row.agreement, row.agreement_stderr),
-    withError(row.scale, row.scale_stderr), withError(row.width, row.width_stderr), row.worth === null ? "" : short(row.worth, 2), row.favors]), "Agreement with the scores above, how far apart a source sees the items, and how many votes of the target it was worth"));
+  const favors = found.sources.some((row) => row.favors);
+  fill(place("each"), table(["source", "amount", "agreement", "scale", "width", "worth", ...(favors ? ["what it favors"] : [])], found.sources.map((row) => [String(row.source), `${short(row.amount)} ${row.kind}`, withError(row.agreement, row.agreement_stderr),
+    withError(row.scale, row.scale_stderr), withError(row.width, row.width_stderr), row.worth === null ? "" : short(row.worth, 2), ...(favors ? [row.favors] : [])]), "Agreement with the scores above, how far apart a source sees the items, and how many votes of the target it was worth"));
   fill(place("differ"), found.deviations.length ? table(["item", "source", "deviation", "p (Holm)"], found.deviations.map((row) => [String(row.item), String(row.source), withError(row.deviation, row.stderr), short(row.p, 2)]), "The deviations farthest beyond chance") : el("p", {}, "Nowhere."));
   fill(place("same"), found.command ? copyable("Command", known(found.command)) : null, copyable("Python", known(found.python)),
     el("p", { class: "actions" }, el("a", { class: "button", href: `/sources/export.html?${query()}`, download: true }, "Page (HTML)")));

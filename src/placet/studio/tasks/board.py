@@ -22,6 +22,8 @@ from placet.data import Comparisons, DataError, Rankings, Scores
 from placet.data.parameters import parse_value
 from placet.output.numbers import percent
 from placet.report import write_consensus_page
+from placet.report.data_words import evidence
+from placet.report.page_lead import lead_of
 from placet.report.slice_comparison import write_slices_page
 from placet.studio.file_lists import files_of, stamp_of
 from placet.studio.question import Question
@@ -71,6 +73,7 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
         "beside": {name: rows for name, rows in beside_json(chosen).items() if name != "history"},
         "time": _time_of(data, path),
         "reading": asked.reading,
+        "lead": lead_of(chosen, evidence(shown_data(data, asked).describe()), asked.level),
         "columns": board_columns(chosen, asked.level),
         "has_wins": chosen.win is not None,
         "has_errors": chosen.stderr is not None,

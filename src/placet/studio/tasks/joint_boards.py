@@ -11,6 +11,8 @@ from placet.aggregate import Consensus, consensus
 from placet.data import DataError, Sources
 from placet.io import to_aggregate
 from placet.report import write_consensus_page
+from placet.report.data_words import evidence
+from placet.report.page_lead import lead_of
 from placet.studio.file_lists import paths_of, source_of
 from placet.studio.question import LEVEL, MOST_SOURCES, Question
 from placet.studio.tasks.board import board_columns
@@ -92,6 +94,7 @@ def joint(progress: Any, **question: Any) -> dict[str, Any]:
         "target": asked.target,
         "amounts": {name: about for name, about in sources.describe().items() if str(name).startswith("source ")},
         "notes": [*notes, *board.notes],
+        "lead": lead_of(board, evidence(sources.describe()), LEVEL),
         "columns": board_columns(board, LEVEL),
         "sources": board.sources.to_frame().to_dicts(),
         "deviations": apart.to_dicts(),
