@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 
+from placet.aggregate import METHODS
 from placet.axioms.outcome import Above, place_range, tiers
 from placet.axioms.profiles import Profile, pair_weights
 from placet.axioms.rule_agreement import Contested, RuleAgreement
@@ -301,5 +302,14 @@ def explain_contested(c: Contested) -> str:
         (c.below, f"put {c.y} above {c.x}", f"puts {c.y} above {c.x}"),
         (c.tied, "tie them", "ties them"),
     )
-    said = [f"{join_names(who, 20)} {one if len(who) == 1 else many}" for who, many, one in voices if who]
+    said = [
+        f"{join_names([_title(name) for name in who], 20)} {one if len(who) == 1 else many}"
+        for who, many, one in voices
+        if who
+    ]
     return capitalize("; ".join(said)) + "."
+
+
+def _title(method: str) -> str:
+    """What people call a method, without how it is computed."""
+    return METHODS[method].title.partition(",")[0] if method in METHODS else method
