@@ -9,7 +9,7 @@ from html_pages import parsed
 from typer.testing import CliRunner
 
 import placet
-from placet.aggregate import Consensus
+from placet.aggregate import Consensus, ConsensusSet
 from placet.cli import app
 from placet.report import Origin, consensus_page, slices_page
 from placet.report.history_chart import history_chart
@@ -64,6 +64,8 @@ def test_lay_words_come_first_and_the_log_last(votes):
     assert f"{votes.describe()['ties']:g} votes were ties." in known
     assert all(note in log for note in board.notes)
     assert not any(note in known for note in board.notes)
+    slices = slices_page(ConsensusSet({"en": board, "de": board}, by="language", method="bradley-terry"))
+    assert "Some votes were ties." in section(slices, "What to know")
     apart = placet.Comparisons.from_battles(["a", "a", "x"], ["b", "b", "y"], ["a", "b", "a"])
     warned = placet.consensus(apart)
     (warning,) = (note for note in warned.notes if "groups" in note)

@@ -4,6 +4,7 @@ Needs what ``test_studio_browser.py`` needs; ``make browser`` runs both.  Withou
 """
 
 import csv
+import itertools
 import os
 import shutil
 from pathlib import Path
@@ -50,11 +51,15 @@ def folder(tmp_path_factory):
     board = placet.consensus(votes, "bradley-terry", ties="davidson")
     write_consensus_page(path / "votes.html", board, votes, title="Which is best?", origin=origin)
     about = {name: {"organization": "Ada & Co", "license": "open", "link": "https://example.org"} for name in NAMES[:5]}
-    write_consensus_page(path / "owned.html", board, votes, about=about)
+    write_consensus_page(
+        path / "owned.html", board, votes, about=about, certificate=board.certificate(files=[__file__])
+    )
     many = simulate.battles(np.linspace(2, -2, 129), 4000, random_state=1)
     write_consensus_page(path / "many.html", placet.consensus(many, "bradley-terry"), many)
     ballots = placet.Rankings.from_orders([["a", "b", "c"], ["b", "a"], [("a", "c"), "b"], ["d", "a"]] * 4)
     write_consensus_page(path / "count.html", placet.consensus(ballots, "stv", seats=2), ballots)
+    orders = simulate.plackett_luce(np.linspace(1, -1, 6), 60, items=["ham", "tea", "pie", "cod", "cake", "jam"])
+    write_consensus_page(path / "rounds.html", placet.consensus(orders, "irv"), orders)
     apart = {
         name: simulate.battles(np.linspace(s, -s, 5), 300, items=list("abcde")) for name, s in [("en", 1), ("فا", -1)]
     }
@@ -146,6 +151,31 @@ def test_long_names_leave_the_chart_where_it_is(opened, size):
     assert len({(round(box["x"]), round(box["width"])) for box in boxes}) == 1
     assert boxes[0]["width"] > 0.2 * SIZES[size][0]["width"]
     assert boxes[0]["x"] + boxes[0]["width"] < SIZES[size][0]["width"]
+
+
+def test_words_stand_whole_in_the_rows_of_a_count_on_a_phone(opened):
+    page = opened("rounds.html", "phone")
+    table = page.locator("table:has-text('round 1')").first
+    lines = [row.bounding_box()["height"] for row in table.locator("tbody tr").all()]
+    assert max(lines) < 90  # two or three lines; "is eliminated" letter by letter takes ten
+
+
+@pytest.mark.parametrize("name", ["votes.html", "owned.html", "many.html"])
+@pytest.mark.parametrize("width", [390, 688, 1200])
+def test_the_ticks_of_charts_do_not_run_into_each_other(opened, name, width):
+    page = opened(name)
+    page.set_viewport_size({"width": width, "height": 1000})
+    page.emulate_media(media="print" if width == 688 else "screen")
+    for axis in page.locator(".ticks:visible").all():
+        boxes = axis.evaluate(
+            """(one) => [...one.children].filter((tick) => getComputedStyle(tick).visibility != "hidden").map((tick) => {
+            const range = document.createRange(); range.selectNodeContents(tick); const box = range.getBoundingClientRect();
+            return [box.left, box.right]})"""
+        )
+        assert all(before[1] < after[0] for before, after in itertools.pairwise(boxes)), boxes
+        head = axis.locator("xpath=ancestor::th/following-sibling::th[1]")
+        if head.is_visible() and head.bounding_box()["y"] < axis.bounding_box()["y"] + 10 and width > 600:
+            assert boxes[-1][1] <= head.bounding_box()["x"] + 12, boxes
 
 
 def test_the_data_are_downloaded(opened, tmp_path):

@@ -21,7 +21,7 @@ DATA = {
     "coverage": "share of all items on a ballot, on average",
     "pairs": "pairs that were compared",
     "pairs possible": "pairs that there are",
-    "groups with wins both ways": "groups that no chain of wins leads both into and out of",
+    "groups with wins both ways": "groups of items that wins connect both ways",
     "agents": "voters",
 }
 """Fact about data -> its label; other facts keep their names."""

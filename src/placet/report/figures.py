@@ -164,7 +164,8 @@ def rank_strips(names: Sequence[Hashable], probability: Floats, best: Ints, wors
         likely = row.index(max(row))
         rows.append((name, span_text(low, high), low, high, likely + 1, texts[likely], marks))
     n_ranks = probability.shape[1]
-    shown = sorted({1, n_ranks} | {int(k) for k in round_numbers(1, n_ranks) if k == int(k) and 1 < k < 0.95 * n_ranks})
+    most = (0.95 if n_ranks < 10 else 0.75) * n_ranks  # the last rank is written beyond
+    shown = sorted({1, n_ranks} | {int(k) for k in round_numbers(1, n_ranks) if k == int(k) and 1 < k <= most})
     columns = [
         TableColumn("item", "text"),
         TableColumn("", "", "plot", ticks=[(round(100 * (k - 0.5) / n_ranks, 2), str(k)) for k in shown]),

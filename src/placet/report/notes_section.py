@@ -29,13 +29,22 @@ LAY: tuple[tuple[str, str], ...] = (
 )
 """Pattern of a note that belongs to the log -> what a reader must know of it, or nothing."""
 
+OF_SEVERAL = {
+    LAY[4][1]: "Some votes were ties. They count: a tie says that two items are close.",
+    LAY[6][1]: "Votes of one voter are not independent: each voter counts as one.",
+}
+"""Words with a number, which is that of one board -> the same of several boards, which have a number each."""
 
-def notes_blocks(notes: Sequence[str], names: Sequence[Hashable] = ()) -> list[PageBlock]:
-    """What to know: the lay words of the log, then the notes that warn, as they are."""
+
+def notes_blocks(notes: Sequence[str], names: Sequence[Hashable] = (), *, several: bool = False) -> list[PageBlock]:
+    """What to know: the lay words of the log, then the notes that warn, as they are.
+
+    ``several``: the notes are those of several boards.
+    """
     words: dict[str, None] = {}
     warnings: list[str] = []
     for note in notes:
-        found = _lay(note)
+        found = _lay(note, several)
         if found is None:
             warnings.append(note[:1].upper() + note[1:] + ("" if note.endswith(".") else "."))
         elif found:
@@ -49,11 +58,11 @@ def log_blocks(notes: Sequence[str], names: Sequence[Hashable] = ()) -> list[Pag
     return [Notes(notes=sentences(notes, names))] if notes else []
 
 
-def _lay(note: str) -> str | None:
+def _lay(note: str, several: bool) -> str | None:
     """The lay words of a note of the log; None for a note that warns."""
     text = re.sub(r"^(?:All|\d+ of) \d+ .*? \(.*?\): ", "", note)  # of a set of instances
     for pattern, words in LAY:
         found = re.match(pattern, text)
         if found:
-            return found.expand(words)
+            return found.expand(OF_SEVERAL.get(words, words) if several else words)
     return None

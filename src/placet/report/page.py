@@ -144,7 +144,7 @@ def _of_groups(found: Groups, level: float, owner: OwnerColumns) -> Sections:
     shown = list(found.items())[:MOST_INSTANCES]
     return [
         ("Groups of voters", groups_blocks(found)),
-        ("What to know", notes_blocks(found.notes)),
+        ("What to know", notes_blocks(found.notes, several=True)),
         *(
             (f"Group {g}", ranking_blocks(c, level, MOST_OF_AN_INSTANCE, f"Group {g}", f"group {g}", owner))
             for g, c in shown
@@ -159,7 +159,7 @@ def _of_instances(found: ConsensusSet, data: Rankings, level: float, owner: Owne
     return [
         ("Instances", [_winners(found)]),
         ("The voters", next((_agents(c) for c in shown.values()), [])),
-        ("What to know", notes_blocks(found.notes)),
+        ("What to know", notes_blocks(found.notes, several=True)),
         ("Audit", audit_many(shown, data)),
         *(
             (

@@ -52,7 +52,7 @@ def _removed(found: "Fragility", one: "FragileClaim") -> list[PageBlock]:
         return []
     names = list(dict.fromkeys(name for row in removed for name in row))
     numbers = ("removed", "of", "votes", "ballots", "ballot")
-    columns = [TableColumn(name, "", "num" if name in numbers else "") for name in names]
+    columns = [TableColumn(name, "", "num" if k and name in numbers else "") for k, name in enumerate(names)]
     rows = [[_text(row.get(name, "")) for name in names] for row in removed[:MOST_LISTED]]
     label = f"The {found.unit}s that decide {one.claim.words()}"
     cut = f"{MOST_LISTED} of {len(removed):,} rows are shown." if len(removed) > MOST_LISTED else ""

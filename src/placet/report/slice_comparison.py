@@ -66,7 +66,7 @@ def slices_page(
         (f"Ranking by {found.by}", _switch(found, level, owner)),
         (heading, _ranks(found, frame, level, heading)),
         ("Slices", [_slices(found)]),
-        ("What to know", notes_blocks(found.notes)),
+        ("What to know", notes_blocks(found.notes, several=True)),
         ("Method", [words] if (words := record_of(found.method).words) else []),
     ]
     known = {"method": found.method, "by": found.by, "level": level, "notes": list(found.notes)}
