@@ -75,8 +75,9 @@ def _plain(app, what, name, obj, options, lines) -> None:
 
 
 def _skip(app, what, name, obj, skip, options) -> bool | None:
-    """Methods that scikit-learn adds have documentation of their own."""
-    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing|set_params|get_params", name) else None
+    """Methods that scikit-learn adds have documentation of their own; fields of a named tuple are in its text."""
+    added = re.fullmatch(r"set_\w+_request|get_metadata_routing|set_params|get_params", name)
+    return True if added or str(getattr(obj, "__doc__", "")).startswith("Alias for field number") else None
 
 
 def setup(app) -> None:

@@ -3,8 +3,9 @@
 import inspect
 import re
 import sys
-from collections.abc import Iterable
-from typing import Any, NamedTuple, get_args
+from collections.abc import Callable, Iterable
+from types import UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import formulas
 import numpy as np
@@ -44,11 +45,18 @@ def type_text(annotation: Any) -> str:
     if annotation is type(None):
         return "None"
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    if "numpy._typing" in text and (parts := get_args(annotation)):  # arrays among other things
+    if "_SupportsDType" in text:
+        return "dtype"
+    if get_origin(annotation) is Callable:
+        return "function"
+    parts = get_args(annotation)
+    if complex in parts:  # an array among other things, each of which may be a text
         own = [part for part in parts if "numpy._typing" not in repr(part) and part not in (complex, bytes)]
-        pure = all(part in (str, type(None)) for part in own)
-        words = [type_text(part) for part in own if not (pure and part is str)]
-        return " | ".join(["array", *words])
+        if parts.index(str) > parts.index(complex):  # only as an array
+            own.remove(str)
+        return " | ".join(["array", *map(type_text, own)])
+    if "numpy._typing" in text and get_origin(annotation) in (Union, UnionType):
+        return " | ".join(map(type_text, parts))
     for long, short in _LONG:
         text = text.replace(long, short)
     text = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])", "", text).replace("NoneType", "None")

@@ -8,10 +8,13 @@ import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import placet
 from placet.aggregate import MODELS, RULES
@@ -275,6 +278,10 @@ def test_types_are_readable(reference):
             for line in lines:
                 assert "numpy._typing" not in line, (head, line[:200])
     assert docstrings.type_text(float | None) == "float | None"
+    assert docstrings.type_text(ArrayLike | None) == "array | None"
+    assert docstrings.type_text(str | ArrayLike) == "array | str"
+    assert docstrings.type_text(str | Callable[[NDArray[Any]], ArrayLike] | None) == "str | function | None"
+    assert docstrings.type_text(DTypeLike) == "dtype"
 
 
 def test_every_class_has_a_page_of_its_own():
