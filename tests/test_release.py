@@ -106,7 +106,9 @@ def test_the_action_turns_a_file_of_votes_into_a_page(tmp_path):
     *_, install, write = action["runs"]["steps"]
     assert install["run"].endswith('"$GITHUB_ACTION_PATH"')
     given = {"file": "docs/files/votes.csv", "page": str(tmp_path / "site/page.html"), "title": "Who leads?"}
-    asked = {name: one.get("default", "") for name, one in action["inputs"].items()} | given | {"options": "--top 2 -q"}
+    asked = {name: one.get("default", "") for name, one in action["inputs"].items()} | given
+    such_as = re.search(r"such as (--.+)\.", action["inputs"]["options"]["description"])[1]
+    asked["options"] = f"{such_as} --top 2 -q"
     env = {
         name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda m: asked[m[1]], text) for name, text in write["env"].items()
     }
