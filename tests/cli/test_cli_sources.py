@@ -171,3 +171,17 @@ def test_votes_are_paired_by_a_column_of_ids(files, placet_command):
     data = {name: placet.read(files / f"{name}.csv", agent="id") for name in ("human", "judge")}
     found = placet.consensus(placet.Sources(data | {"table": placet.read(files / "table.csv")}, "human", paired=True))
     assert [line.split("\t")[0] for line in out.splitlines()[1:]] == found.ranking
+
+
+def test_simulated_sources_and_tables_are_read_as_such(tmp_path, placet_command):
+    """A judge who guesses is said to add nothing; a table with holes is fitted by item response."""
+    votes, table = tmp_path / "votes.csv", tmp_path / "table.csv"
+    given = ("--n", "200", "--judged", "2000", "--scale")
+    for scale, said in (("1.3", "judge is worth"), ("0", "judge adds nothing")):
+        _, err = placet_command("simulate", "judged-votes", *given, scale, "--out", votes)
+        assert f"next: placet aggregate {votes} --source agent --target human" in err
+        assert said in placet_command("aggregate", votes, "--source", "agent", "--target", "human")[1]
+    placet_command("simulate", "benchmark-table", "--items", "6", "--tasks", "4", "--out", table)
+    assert "item-response, the default" in placet_command("aggregate", table)[1]
+    placet_command("simulate", "benchmark-table", "--dispersion", "2", "--out", tmp_path / "no.csv", code=2)
+    assert not (tmp_path / "no.csv").exists()

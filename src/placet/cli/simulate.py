@@ -97,6 +97,54 @@ def battles(
     _write(out, lambda s: s.battles(truth(items, spread, seed), n, items=names(items), **options))
 
 
+@app.command("judged-votes", cls=Command, context_settings=HELP)
+def judged_votes(
+    out: OutFile,
+    items: Items = 10,
+    n: N = 100,
+    judged: Annotated[int, typer.Option(min=1, help="Votes of the judge.")] = 1000,
+    spread: ScoreSpread = 1.0,
+    scale: Annotated[float, typer.Option(help="How far apart the judge sees the items; 0: it guesses.")] = 1.3,
+    width: Annotated[float, typer.Option(min=0, help="Standard deviation of the judge's deviations.")] = 0.3,
+    seed: SeedOption = 0,
+) -> None:
+    """Votes of people and of a judge who deviates, in a column of who voted; --n is the number of people's votes."""
+    given: dict[str, Any] = {"scale": scale, "width": width, "items": names(items), "random_state": seed}
+    _write(out, lambda s: _by_source(s.judged_votes(truth(items, spread, seed), n, judged, **given)))
+    say(f"next: placet aggregate {out} --source agent --target human")
+
+
+def _by_source(sources: Any) -> Any:
+    """Votes of several sources as those of agents."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from placet.data import concat
+
+    return concat([replace(v, agent=np.zeros(len(v), np.int64), agents=(name,)) for name, v in sources.items()])
+
+
+@app.command("benchmark-table", cls=Command, context_settings=HELP)
+def benchmark_table(
+    out: OutFile,
+    items: Items = 30,
+    tasks: Annotated[int, typer.Option(min=1, help="Number of tasks.")] = 10,
+    observed: Annotated[float, typer.Option(min=0, max=1, help="Share of cells that are there.")] = 0.5,
+    dispersion: Annotated[float, typer.Option(help="Noise of a cell: between 0 and 1.")] = 0.05,
+    spread: ScoreSpread = 1.0,
+    seed: SeedOption = 0,
+) -> None:
+    """A table of models by tasks with holes: shares of questions solved."""
+    given: dict[str, Any] = {
+        "dispersion": dispersion,
+        "observed": observed,
+        "items": names(items),
+        "random_state": seed,
+    }
+    _write(out, lambda s: s.benchmark_table(truth(items, spread, seed), truth(tasks, 1.0, seed + 1), **given))
+
+
 @app.command("ratings", cls=Command, context_settings=HELP)
 def ratings(
     out: OutFile,

@@ -109,6 +109,14 @@ EXAMPLES = {
         placet simulate battles --out votes.csv
         placet simulate battles --items 6 --n 900 --first 0.3 --out votes.csv  # the side matters
         placet simulate battles --model bradley-terry --out votes.csv  # no ties""",
+    "simulate judged-votes": """
+        placet simulate judged-votes --out votes.csv
+        placet simulate judged-votes --scale 0 --out votes.csv  # a judge who guesses
+        placet aggregate votes.csv --source agent --target human""",
+    "simulate benchmark-table": """
+        placet simulate benchmark-table --out table.csv
+        placet simulate benchmark-table --items 200 --tasks 40 --observed 0.3 --out table.csv
+        placet aggregate table.csv""",
     "simulate ratings": """
         placet simulate ratings --out ratings.csv
         placet simulate ratings --items 50 --n 1000 --observed 0.2 --out ratings.csv
