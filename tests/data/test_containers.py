@@ -795,3 +795,10 @@ def test_columns_that_are_trusted_are_valid(drawn, random):
             if isinstance(column, np.ndarray):
                 assert not column.flags.writeable, name
                 assert column.dtype == getattr(checked, name).dtype, name
+
+
+def test_a_million_votes_are_written_out():
+    votes = Comparisons([0], [1], [1_234_567.0], [0.0], [2_541.0], None, ("a", "b"))
+    assert repr(votes) == "Comparisons(1 pairs, 2 items, 1237108 votes)"
+    assert any(note.startswith("2,541 ties were fitted") for note in placet.consensus(votes).notes)
+    assert any(note.startswith("2,541 ties counted as half") for note in placet.consensus(votes, "borda").notes)

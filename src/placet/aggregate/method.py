@@ -16,6 +16,7 @@ from placet.aggregate.rules.scored import Scored, level_ties
 from placet.data import Comparisons, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.parameters import check_parameters
+from placet.output.numbers import count_text
 
 MethodKind = Literal["model", "rule", "score method", "joint", "game model"]
 Takes = Literal["votes", "ballots", "scores", "games"]
@@ -150,7 +151,7 @@ class Method:
         """A note on what becomes of ties on votes, unless the method's own notes say it."""
         if not n_ties or self.ties is None:
             return []
-        ties = "1 tie" if n_ties == 1 else f"{n_ties:g} ties"
+        ties = "1 tie" if n_ties == 1 else f"{count_text(n_ties)} ties"
         if self.ties == "half":
             return [
                 f"{ties} counted as half a win for either side by {self.name!r}; 'bradley-terry' has a model of ties"

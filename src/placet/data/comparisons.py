@@ -225,7 +225,7 @@ class Comparisons:
 
     def __repr__(self) -> str:
         votes = float(self.wins_i.sum() + self.wins_j.sum() + self.ties.sum())
-        return f"Comparisons({len(self)} pairs, {self.n_items} items, {votes:g} votes)"
+        return f"Comparisons({len(self)} pairs, {self.n_items} items, {votes:.10g} votes)"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Comparisons):

@@ -212,7 +212,9 @@ def amount(part: Any) -> str:
     if isinstance(part, Parts):
         return f"{len(part)} parts"
     n = evidence_count(part)
-    return f"{n:g} {'votes' if isinstance(part, Comparisons) else 'scores' if isinstance(part, Scores) else 'ballots'}"
+    return (
+        f"{n:.10g} {'votes' if isinstance(part, Comparisons) else 'scores' if isinstance(part, Scores) else 'ballots'}"
+    )
 
 
 def evidence_count(part: Any) -> float:

@@ -138,6 +138,15 @@ def counts(values: Iterable[float]) -> list[str]:
     return each_with_decimals(values, [min(decimals_of(values), 2)] * len(values))
 
 
+def count_text(value: float) -> str:
+    """One count or weight, with thousands separators.
+
+    >>> count_text(2541.0), count_text(0.5)
+    ('2,541', '0.5')
+    """
+    return counts([value])[0]
+
+
 def fact_text(value: object) -> str:
     """A fact as text: yes or no, four significant digits, thousands separators.
 

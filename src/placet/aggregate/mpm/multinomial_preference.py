@@ -21,6 +21,7 @@ from placet.data.breaking import PairStrength
 from placet.data.parameters import Estimator
 from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import Fit
+from placet.output.numbers import count_text
 
 
 class MultinomialPreference(Estimator):
@@ -168,7 +169,7 @@ class MultinomialPreference(Estimator):
             notes.append("votes are taken given the pair that was asked about")
             if data.ties.any():
                 n_ties = data.ties.sum()
-                notes.append(f"{n_ties:g} {'tie was' if n_ties == 1 else 'ties were'} left out")
+                notes.append(f"{count_text(n_ties)} {'tie was' if n_ties == 1 else 'ties were'} left out")
         if self.adherence == "learned":
             top = int((found.adherence == 1).sum())
             notes.append(f"scores are in units of the most adherent agents, {top} of {len(found.adherence)}")

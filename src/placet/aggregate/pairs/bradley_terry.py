@@ -26,6 +26,7 @@ from placet.data.arrays import Floats
 from placet.data.engines.memory import refuse_square
 from placet.data.parameters import Estimator
 from placet.losses.pairwise import TIES, win_probability
+from placet.output.numbers import count_text
 
 TieModel = Literal["auto", "none", "rao-kupper", "davidson"]
 TIE_NAMES = {"rao-kupper": "Rao and Kupper's", "davidson": "Davidson's"}
@@ -233,7 +234,7 @@ class BradleyTerry(Estimator):
             return ["there are no ties, so the tie parameter is at its bound: no ties expected"]
         if not n_ties:
             return []
-        ties = "1 tie was" if n_ties == 1 else f"{n_ties:g} ties were"
+        ties = "1 tie was" if n_ties == 1 else f"{count_text(n_ties)} ties were"
         if model == "none":
             why = "" if self.ties == "none" else ": every vote is a tie, so no tie rate can be learned"
             return [f"{ties} counted as half a win for either side{why}"]

@@ -474,7 +474,7 @@ class Consensus:
         assert history.forecast is not None
         tau = history.step_of(history.last)
         scores, variance = history.forecast.at_step(tau)
-        notes = (*self.notes, f"updated by {n:g} votes without a refit; differences leave correlations out")
+        notes = (*self.notes, f"updated by {n:.10g} votes without a refit; differences leave correlations out")
         keep = history.active(tau)
         return self._with_scores(
             history, keep, scores - scores.mean(), np.sqrt(variance), notes=notes, timeline=history

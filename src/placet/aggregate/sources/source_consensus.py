@@ -226,7 +226,7 @@ def _pairing_notes(sources: Sources, rows: PairedRows | None, found: SourceFit) 
     H[at, at] += found.widths.w**-2
     gamma, error = x[target.gamma], float(np.sqrt(np.linalg.inv(H)[target.gamma, target.gamma]))
     return [
-        f"{rows.source} judged the answers of {rows.answered:g} of {evidence_count(sources[sources.target]):g} "
+        f"{rows.source} judged the answers of {rows.answered:.10g} of {evidence_count(sources[sources.target]):.10g} "
         f"{sources.target} votes: its verdict moves their log odds by {gamma:.2f} ± {error:.1g} beyond the scores"
     ]
 
