@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 import placet
 from placet.aggregate import METHODS, MODELS, RULES, Consensus, default_method
 from placet.aggregate.method import MethodView
+from placet.aggregate.method_table import method_name
 from placet.data import Comparisons, DataError, Rankings
 
 SOURCE = Path(placet.__file__).parent
@@ -190,3 +191,20 @@ def test_nothing_else_keeps_a_list_of_methods_or_compares_a_name():
             if asks or literal:
                 found.append(f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}")
     assert len(found) <= 6, "\n".join(found)
+
+
+@pytest.mark.parametrize("typed", ["PL", "Plackett_Luce", "plackett luce"])
+def test_a_method_is_known_by_its_other_names_at_every_door(typed):
+    ballots = Rankings.from_orders([["a", "b", "c"]] * 6 + [["b", "c", "a"]] * 5 + [["c", "a", "b"]] * 2)
+    board = placet.consensus(ballots, typed)
+    assert board.method == board.asked.method == board.certificate()["question"]["method"] == "plackett-luce"
+    assert placet.audit(ballots, typed).method == placet.audit(None, typed, items=3).method == "plackett-luce"
+    assert placet.aggregate.leave_one_out(ballots, typed).method == "plackett-luce"
+    assert placet.aggregate.surprise(ballots, typed).method == "plackett-luce"
+    assert placet.aggregate.influence_map(ballots, typed).method == "plackett-luce"
+    assert placet.consensus(ballots, placet.aggregate.Mixture(typed, 1)).method == "plackett-luce"
+    assert repr(placet.fragility(ballots, typed)) == repr(placet.fragility(ballots, "plackett-luce"))
+
+
+def test_mm_is_the_model_that_it_fits():
+    assert method_name("MM") == "bradley-terry"

@@ -127,7 +127,8 @@ def consensus(
         raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
     result = _find_consensus(data, method, bootstrap, random_state, progress, start, engine, params)
     if isinstance(result, Consensus) and not isinstance(data, Games) and (method is None or isinstance(method, str)):
-        asked = Asked(data, method, params, bootstrap, random_state, consensus, _fragility, _certificate, _seconds)
+        known = None if method is None else method_name(method)
+        asked = Asked(data, known, params, bootstrap, random_state, consensus, _fragility, _certificate, _seconds)
         object.__setattr__(result, "asked", asked)  # a field that the methods, which run below the door, cannot know
     return result
 

@@ -20,7 +20,7 @@ from scipy.special import expit
 from placet.aggregate.consensus_door import check_method, consensus
 from placet.aggregate.data_facts import data_kind
 from placet.aggregate.instances import refuse_instances
-from placet.aggregate.method_table import METHODS, MIXED, mixed_model
+from placet.aggregate.method_table import MIXED, method_of, mixed_model
 from placet.aggregate.mixture.families import family_of
 from placet.aggregate.mixture.mallows_family import Distances
 from placet.aggregate.mixture.voters import Family, Voters, voters_of
@@ -120,6 +120,7 @@ def surprise(data: Rankings | Comparisons, method: str = "plackett-luce", **para
     (18, True, True)
     """
     family, voters = _family(data, method, params)
+    method = method_of(method).name
     with algebra_threads(family.size):
         _, state = family.refitted(voters.count, family.start(voters.count))
         value = family.log_likelihood(state)
@@ -179,7 +180,8 @@ def leave_one_out(data: Rankings | Comparisons, method: str = "plackett-luce", *
     data_kind(data)
     refuse_instances(data, method)
     check_method(method, params)
-    record = METHODS[method]
+    record = method_of(method)
+    method = record.name
     if record.law not in (None, "distances"):
         family, voters = _family(data, method, params)
         with algebra_threads(family.size):

@@ -657,6 +657,7 @@ MethodName = Literal[
 
 ALIASES = {
     "bt": "bradley-terry",
+    "mm": "bradley-terry",  # minorization-maximization, by which others fit it
     "davidson": "bradley-terry",
     "pl": "plackett-luce",
     "rc": "rank-centrality",
@@ -691,13 +692,17 @@ def method_name(name: str) -> str:
     >>> method_name("Bradley_Terry"), method_name("bt")
     ('bradley-terry', 'bradley-terry')
     """
-    plain = name.strip().lower().replace("_", "-").replace(" ", "-")
-    for known in (name, ALIASES.get(plain, plain)):
+    for known in (name, _plain(name)):
         if known in EVERY:
             return known
-    if plain in WAYS_OUT:
-        raise ValueError(f"method {name!r} is unknown; {WAYS_OUT[plain]}")
+    if _plain(name) in WAYS_OUT:
+        raise ValueError(f"method {name!r} is unknown; {WAYS_OUT[_plain(name)]}")
     return one_of(name, METHODS, "method")
+
+
+def _plain(name: str) -> str:
+    plain = name.strip().lower().replace("_", "-").replace(" ", "-")
+    return ALIASES.get(plain, plain)
 
 
 def method_of(name: str) -> Method:
@@ -712,4 +717,5 @@ def record_of(name: str) -> Method:
 
 def mixed_model(name: str, what: str) -> Any:
     """The class of a model that can be mixed; a ``ValueError`` says what was asked for, and lists the names."""
-    return MIXED[one_of(name, MIXED, what)]
+    known = _plain(name)
+    return MIXED[one_of(known if known in MIXED else name, MIXED, what)]

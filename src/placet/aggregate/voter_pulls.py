@@ -125,7 +125,7 @@ def influence_map(
     else:
         notes.append("voters that vote alike are looked for in votes on pairs only, as the places on a ballot depend")
     return InfluenceMap(
-        chosen, without.items, without.voters, _votes(data, without.count), pull, coordinated, tuple(notes)
+        without.method, without.items, without.voters, _votes(data, without.count), pull, coordinated, tuple(notes)
     )
 
 

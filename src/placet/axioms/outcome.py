@@ -58,8 +58,8 @@ def as_method(method: Any, **params: Any) -> ExaminedMethod:
     ExaminedMethod
         What the searches and audits of axioms run.
 
-    >>> as_method("plurality").name
-    'plurality'
+    >>> as_method("plurality").name, as_method("PL").name
+    ('plurality', 'plackett-luce')
     """
     if isinstance(method, ExaminedMethod):
         return method
@@ -71,6 +71,7 @@ def as_method(method: Any, **params: Any) -> ExaminedMethod:
         if method == "majority":
             return ExaminedMethod(method, majority_relation)
         record = method_of(method)
+        method = record.name
         unlisted = str(params.get("unlisted", "absent"))
         run = lambda data: consensus(data, method, **params)  # noqa: E731
         if record.kind != "rule":

@@ -73,8 +73,8 @@ def _surprise_table(data: Any, method: str) -> "pl.DataFrame":
     chosen = method or (VOTES if isinstance(data, Comparisons) else BALLOTS).name
     found, without = surprise(data, chosen), leave_one_out(data, chosen)
     say(
-        f"{chosen}: about {found.share:.1%} of voters agree with the rest no more than chance would; evidence below 0 "
-        "is less than a random ballot has"
+        f"{found.method}: about {found.share:.1%} of voters agree with the rest no more than chance would; evidence "
+        "below 0 is less than a random ballot has"
     )
     if without.decisive:
         say(f"without any one of {len(without.decisive)} voters, {_names(without.winners)} would not come first")
