@@ -319,7 +319,7 @@ def test_the_command_shows_tiers(tmp_path, monkeypatch, capsys):
         (["aggregate", "s.csv", "--tiers"], "tier\tranks\titems\n1\t1-2\t"),
         (["aggregate", "s.csv", "-m", "mean-win-rate", "--report", "p.html"], "item\tscore\tstderr\trank"),
         (["aggregate", "s.csv", "-m", "plackett-luce", "--tiers"], "tier\tranks\titems"),
-        (["describe", "s.csv"], "what\tvalue\nitems\t3\ntasks\t12"),
+        (["describe", "s.csv"], "what\tvalue\nkind\tscores\nitems\t3\ntasks\t12"),
         (["audit", "s.csv"], "check\tverdict"),
     ):
         monkeypatch.setattr(sys, "argv", ["placet", *words])
