@@ -267,6 +267,8 @@ def test_a_preview_says_what_each_column_is(browser, votes):
     assert all(len(one["cells"]) == 20 for one in about["columns"])
     assert about["kind"] == "votes"
     assert dict(about["facts"])["votes"] == 400
+    assert dict(about["facts"])["kind"] == "votes"
+    assert "pairs that were compared" in dict(about["facts"])
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from placet.io.tables.ballot_tables import LAYOUTS
 from placet.io.tables.column_names import roles_by_column
 from placet.io.tables.sheets import is_workbook
 from placet.io.tables.tables import SUFFIXES, FileHead, Table, open_head, read_table
+from placet.report.data_words import DATA
 from placet.studio.file_lists import files_of, paths_of, source_of, stamp_of
 
 PREVIEWED = 20
@@ -166,7 +167,8 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
             "can_skip": _can_skip(error),
         }
         return about
-    facts = [(key, _fact(value)) for key, value in data.describe().items() if value is not None]
+    told = {**data.describe(), "kind": kind_of(data)}
+    facts = [(DATA.get(key, key), _fact(value)) for key, value in told.items() if value is not None]
     notes = [_with_file_names(note, path, name) for note in (*getattr(data, "notes", ()), *left_out)]
     about |= {"kind": kind_of(data), "shape": shape_of(data), "facts": facts, "notes": notes, "uses": uses_of(data)}
     about["stamp"] = stamp
