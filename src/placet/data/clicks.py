@@ -124,6 +124,14 @@ class Clicks:
 
         Without sessions, an impression is a run of rows of one query with increasing positions: the next one begins
         where the position does not increase or the query changes.
+
+        Returns
+        -------
+        Clicks
+            The log, by impression.
+
+        >>> Clicks.from_columns(["q"] * 4, ["x", "y", "y", "x"], [1, 2, 1, 2], [0, 1, 1, 0])
+        Clicks(2 impressions of 1 queries, 4 rows, 2 clicks)
         """
         place = integers(position, "position")
         code, queries = encode(query, "query")
@@ -164,6 +172,15 @@ class Clicks:
         row of an impression is clicked with a probability in proportion to e^s, independently or not, the sum over the
         clicks is a pseudo-likelihood: its expected gradient, the sum of E[click] - E[clicks] softmax(s), is 0 at the
         true s.  Against the unclicked rows alone, s would be the log odds of a click.
+
+        Returns
+        -------
+        Choices
+            A list for each click.
+
+        >>> log = Clicks.from_columns(["q"] * 4, ["x", "y", "y", "x"], [1, 2, 1, 2], [0, 1, 1, 0])
+        >>> log.choices().lists.offsets
+        array([0, 2, 4])
         """
         impression = list_of_rows(self.offsets)
         useful = (np.bincount(impression, self.clicked, len(self)) > 0) & (np.diff(self.offsets) > 1)
@@ -178,6 +195,15 @@ class Clicks:
 
         Names are compared as text where either side is text: the query '7' of a file of clicks is the query 7 of a
         LETOR file.  A pair may occur again only with the same row of ``values`` (pairs, columns); the first is taken.
+
+        Returns
+        -------
+        array of int
+            One for each row of the log.
+
+        >>> log = Clicks.from_columns(["q"] * 2, ["x", "y"], [1, 2], [0, 1])
+        >>> log.rows_of([("q", "y"), ("q", "x")])
+        array([1, 0])
         """
         own, given = [self.queries, self.documents], [tuple(key[k] for key in keys) for k in (0, 1)]
         for k in (0, 1):

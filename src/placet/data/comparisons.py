@@ -180,6 +180,15 @@ class Comparisons:
 
         The items are ``items``, or else the names that occur, by first appearance in ``a``, then in ``b``.  ``agent``
         is a pair of codes and names too.  ``weights``: see `from_battles`.
+
+        Returns
+        -------
+        Comparisons
+            The votes, counted by pair.
+
+        >>> import numpy as np
+        >>> Comparisons.from_codes(np.array([0, 1]), np.array([1, 2]), np.array([0, 2], np.int8), ["a", "b", "c"])
+        Comparisons(2 pairs, 3 items, 2 votes)
         """
         code, found = recode(np.concatenate([a, b]), names, "item", items)
         voter, voters = (None, None) if agent is None else recode(*agent, "agent")
@@ -251,7 +260,17 @@ class Comparisons:
         return concat([self, other]) if isinstance(other, Comparisons) else NotImplemented
 
     def by_agent(self) -> Iterator[tuple[Hashable, "Comparisons"]]:
-        """Iterate over (agent, its rows); the agent is ``None`` if there are no agents."""
+        """Iterate over (agent, its rows); the agent is ``None`` if there are no agents.
+
+        Returns
+        -------
+        iterator
+            Pairs of a name and `Comparisons`.
+
+        >>> votes = Comparisons.from_battles("xx", "yy", ["a", "tie"], agent=["u", "v"])
+        >>> [(name, own.ties.tolist()) for name, own in votes.by_agent()]
+        [('u', [0.0]), ('v', [1.0])]
+        """
         if self.agent is None or self.agents is None:
             yield None, self
             return
@@ -264,6 +283,11 @@ class Comparisons:
     ) -> "Comparisons":
         """The same results, each row counted ``factor`` (rows,) times; False leaves out agents, who came first, times.
 
+        Returns
+        -------
+        Comparisons
+            The same data, changed so.
+
         >>> votes = Comparisons.from_battles("xx", "yy", ["a", "tie"], agent=["u", "v"])
         >>> votes.reweighted(2.0, agents=False)
         Comparisons(1 pairs, 2 items, 4 votes)
@@ -275,7 +299,17 @@ class Comparisons:
         return Comparisons(self.i, self.j, won, lost, tied, items=self.items, ordered=self.ordered and ordered, **kept)
 
     def pooled(self) -> "Comparisons":
-        """The same results per pair only: without agents, controls, times or who came first."""
+        """The same results per pair only: without agents, controls, times or who came first.
+
+        Returns
+        -------
+        Comparisons
+            A row per pair.
+
+        >>> votes = Comparisons.from_battles("xx", "yy", ["a", "tie"], agent=["u", "v"])
+        >>> len(votes), len(votes.pooled())
+        (2, 1)
+        """
         return Comparisons(self.i, self.j, self.wins_i, self.wins_j, self.ties, items=self.items)
 
     def describe(self) -> dict[str, Any]:

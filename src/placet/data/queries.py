@@ -152,6 +152,11 @@ class Queries:
     ) -> "Queries":
         """Build queries from any data frame or mapping of columns; ``features`` defaults to all other columns.
 
+        Returns
+        -------
+        Queries
+            The rows, in the order of their queries.
+
         >>> frame = {"qid": [1, 1, 2], "label": [0, 2, 1], "clicks": [3.0, 4.0, 5.0], "length": [10, 20, 30]}
         >>> queries = Queries.from_frame(frame)
         >>> queries, queries.features
@@ -191,6 +196,11 @@ class Queries:
         The preferences of a query become its finest consistent ordered partition (`Rankings.from_preferences`), and the
         grade is the number of tiers below.  Rows without a preference are not comparable and are left out, with a note;
         a cycle, or a preference between two queries, is an error.
+
+        Returns
+        -------
+        Queries
+            The rows that preferences compare.
 
         >>> q = Queries.from_preferences([[1.0], [2.0], [3.0], [4.0]], [0, 0, 3, 3], [1, 2, 1, 2], list("aaaa"))
         >>> q.grade
@@ -241,18 +251,46 @@ class Queries:
         return list_of_rows(self.offsets)
 
     def lists(self) -> Lists:
-        """Grades, offsets and weights, for losses."""
+        """Grades, offsets and weights, for losses.
+
+        Returns
+        -------
+        Lists
+            A list per query.
+
+        >>> Queries.from_arrays([[1.0], [2.0]], [0, 1], ["q", "q"]).lists().grade
+        array([0., 1.])
+        """
         return Lists(self.grade, self.offsets, self.weight)
 
     def restore(self, values: ArrayLike) -> NDArray[Any]:
-        """Put values of the rows back in the caller's order."""
+        """Put values of the rows back in the caller's order.
+
+        Returns
+        -------
+        array
+            The same values, in another order.
+
+        >>> mixed = Queries.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 1], ["q", "r", "q"])
+        >>> mixed.X[:, 0], mixed.restore(mixed.X[:, 0])
+        (array([1., 3., 2.]), array([1., 2., 3.]))
+        """
         values = np.asarray(values)
         back = np.empty_like(values)
         back[np.argsort(np.argsort(self.row))] = values
         return back
 
     def to_rankings(self) -> Rankings:
-        """Each query as a ballot over its rows, tiers by grade; an item is (query, index of the row in it)."""
+        """Each query as a ballot over its rows, tiers by grade; an item is (query, index of the row in it).
+
+        Returns
+        -------
+        Rankings
+            A ballot per query.
+
+        >>> Queries.from_arrays([[1.0], [2.0]], [0, 1], ["q", "q"]).to_rankings().orders()
+        [[('q', 1), ('q', 0)]]
+        """
         order = np.lexsort((-self.grade, self.query))
         place = np.arange(len(self.grade)) - self.offsets[:-1][self.query]
         names = tuple(zip((self.qid[q] for q in self.query), place.tolist()))
@@ -300,7 +338,16 @@ class Queries:
         return concat([self, other]) if isinstance(other, Queries) else NotImplemented
 
     def describe(self) -> dict[str, Any]:
-        """Counts, grades, and queries without information (one row, or one grade).  O(rows)."""
+        """Counts, grades, and queries without information (one row, or one grade).  O(rows).
+
+        Returns
+        -------
+        dict
+            Fact -> value.
+
+        >>> Queries.from_arrays([[1.0], [2.0]], [0, 1], ["q", "q"]).describe()["rows"]
+        2
+        """
         size = np.diff(self.offsets)
         full = size > 0
         low, high = np.full(len(self), np.inf), np.full(len(self), -np.inf)

@@ -184,6 +184,16 @@ class Rankings:
         """Ballots from valid columns, for those who have just made them, such as readers: see ``from_codes``.
 
         Only the rows of each ballot are looked at: they are put in order, and no item may occur twice.
+
+        Returns
+        -------
+        Rankings
+            The ballots.
+
+        >>> import numpy as np
+        >>> ballots = Rankings.of_rows(np.array([1, 0]), np.array([0, 1]), np.array([0, 2]), ("a", "b"), np.ones(1))
+        >>> ballots.orders()
+        [['b', 'a']]
         """
         item, tier, score = put_in_order(item.astype(np.int32, copy=False), tier, score, offsets, items)
         weight = np.ones(len(offsets) - 1) if weight is None else weight
@@ -206,7 +216,16 @@ class Rankings:
         instance: Sequence[Hashable] | None = None,
         score: ArrayLike | None = None,
     ) -> "Rankings":
-        """Build ballots from items that are already codes, and agents and instances that are names."""
+        """Build ballots from items that are already codes, and agents and instances that are names.
+
+        Returns
+        -------
+        Rankings
+            The ballots.
+
+        >>> Rankings.from_codes([1, 0, 0, 1], [0, 1, 0, 0], [0, 2, 4], ["a", "b"]).orders()
+        [['b', 'a'], [('a', 'b')]]
+        """
         code: dict[str, Any] = {}
         for what, values in (("agent", agent), ("instance", instance)):
             if values is not None:
@@ -260,7 +279,18 @@ class Rankings:
         notes: tuple[str, ...] = (),
         control: Any = None,
     ) -> "Rankings":
-        """``from_scores`` for ballots and items that are given as codes and names."""
+        """``from_scores`` for ballots and items that are given as codes and names.
+
+        Returns
+        -------
+        Rankings
+            A ballot for each code.
+
+        >>> import numpy as np
+        >>> rows = (np.array([0, 0]), ["u"]), (np.array([0, 1]), ["a", "b"])
+        >>> Rankings.from_coded_scores(*rows, np.array([3.0, 5.0])).orders()
+        [['b', 'a']]
+        """
         voter, voters = recode(*ballot, "agent", dtype=np.int32)
         code, names = recode(*item, "item", items, dtype=np.int32)
         order = np.lexsort((-score, voter))
@@ -301,6 +331,11 @@ class Rankings:
         This is generalized rank breaking: items of an earlier tier are preferred, directly or through others, to all
         items of a later one; preferences within a tier are lost.  A cycle is an error that shows it.
 
+        Returns
+        -------
+        Rankings
+            A ballot for each value of ``ballot``.
+
         >>> pairs = {"who": [1, 1, 1], "over": ["a", "a", "b"], "under": ["b", "c", "d"]}
         >>> Rankings.from_preferences(pairs, ballot="who", better="over", worse="under")[0]
         [('a',), ('b', 'c', 'd')]
@@ -322,6 +357,16 @@ class Rankings:
         """Convert each row of comparisons into up to three weighted ballots: i over j, j over i, and a tie.
 
         The controls of a vote go to the row of i; the row of j has 0.
+
+        Returns
+        -------
+        Rankings
+            Ballots of two items, with weights.
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("ab", "bc", ["a", "tie"])
+        >>> Rankings.from_comparisons(votes).orders()
+        [['a', 'b'], [('b', 'c')]]
         """
         own = {"items": comparisons.items, "agents": comparisons.agents, "weights": comparisons.weights}
         return cls(**rows_of_pairs(comparisons), **own)  # type: ignore[arg-type]
@@ -343,7 +388,18 @@ class Rankings:
         return frozen(list_of_rows(self.offsets), np.int64)
 
     def lists(self) -> Lists:
-        """Grades (minus the tiers), offsets and weights, for losses."""
+        """Grades (minus the tiers), offsets and weights, for losses.
+
+        Returns
+        -------
+        Lists
+            A list per ballot.
+
+        >>> import placet
+        >>> ballots = placet.Rankings.from_orders([["a", ("b", "c")], ["b", "a"]])
+        >>> ballots.lists().offsets
+        array([0, 3, 5])
+        """
         return Lists(-self.tier.astype(np.float64), self.offsets, self.weight)
 
     def __len__(self) -> int:
@@ -405,15 +461,48 @@ class Rankings:
         return concat([self, other]) if isinstance(other, Rankings) else NotImplemented
 
     def orders(self) -> list[list[Any]]:
-        """Ballots in the form that ``from_orders`` accepts: single names, and tuples for ties."""
+        """Ballots in the form that ``from_orders`` accepts: single names, and tuples for ties.
+
+        Returns
+        -------
+        list of list
+            A list per ballot, best first.
+
+        >>> import placet
+        >>> ballots = placet.Rankings.from_orders([["a", ("b", "c")], ["b", "a"]])
+        >>> ballots.orders()
+        [['a', ('b', 'c')], ['b', 'a']]
+        """
         return [[tier[0] if len(tier) == 1 else tier for tier in ballot] for ballot in self]
 
     def by_instance(self) -> Iterator[tuple[Hashable, "Rankings"]]:
-        """Iterate over (instance, its ballots); the instance is ``None`` if there are no instances."""
+        """Iterate over (instance, its ballots); the instance is ``None`` if there are no instances.
+
+        Returns
+        -------
+        iterator
+            Pairs of a name and `Rankings`.
+
+        >>> import placet
+        >>> lists = placet.Rankings.from_orders([["a", "b"], ["y", "x"]], instance=["cats", "dogs"])
+        >>> [(name, own.orders()) for name, own in lists.by_instance()]
+        [('cats', [['a', 'b']]), ('dogs', [['y', 'x']])]
+        """
         return self._by(self.instance, self.instances)
 
     def by_agent(self) -> Iterator[tuple[Hashable, "Rankings"]]:
-        """Iterate over (agent, its ballots); the agent is ``None`` if there are no agents."""
+        """Iterate over (agent, its ballots); the agent is ``None`` if there are no agents.
+
+        Returns
+        -------
+        iterator
+            Pairs of a name and `Rankings`.
+
+        >>> import placet
+        >>> ballots = placet.Rankings.from_orders([["a", "b"], ["b", "a"]], agent=["u", "v"])
+        >>> [(name, own.orders()) for name, own in ballots.by_agent()]
+        [('u', [['a', 'b']]), ('v', [['b', 'a']])]
+        """
         return self._by(self.agent, self.agents)
 
     def _by(self, code: Ints | None, names: Names | None) -> Iterator[tuple[Hashable, "Rankings"]]:
@@ -447,6 +536,11 @@ class Rankings:
         """A note if the ballots may be the top of longer lists: all of one length, with at most half of the items, and
         not always the same ones.  Pairs are votes, not tops of lists.
 
+        Returns
+        -------
+        tuple of str
+            The note, or nothing.
+
         >>> data = Rankings.from_orders([["a", "b", "c"], ["d", "e", "f"]])
         >>> data.heads_note()[0][:64], data.completed().heads_note()
         ('each of the 2 ballots ranks 3 of 6 items, not always the same on', ())
@@ -456,7 +550,18 @@ class Rankings:
         return () if self.instance is not None else heads_note(self.item, self.offsets, len(self.items))
 
     def completed(self) -> "Rankings":
-        """The same ballots with every unlisted item in one last tier; scores are not kept."""
+        """The same ballots with every unlisted item in one last tier; scores are not kept.
+
+        Returns
+        -------
+        Rankings
+            Ballots of all items.
+
+        >>> import placet
+        >>> ballots = placet.Rankings.from_orders([["a", ("b", "c")], ["b", "a"]])
+        >>> ballots.completed().orders()
+        [['a', ('b', 'c')], ['b', 'a', 'c']]
+        """
         if self.control is not None:
             raise DataError("unlisted items have no controls; keep them absent, or list them with their controls")
         if len(self) * self.n_items >= 2**31:
@@ -473,7 +578,18 @@ class Rankings:
         )
 
     def restricted(self, items: Iterable[Hashable]) -> "Rankings":
-        """The same ballots restricted to ``items``, which become the items in that order."""
+        """The same ballots restricted to ``items``, which become the items in that order.
+
+        Returns
+        -------
+        Rankings
+            Ballots without other items.
+
+        >>> import placet
+        >>> ballots = placet.Rankings.from_orders([["a", ("b", "c")], ["b", "a"]])
+        >>> ballots.restricted(["b", "a"]).orders()
+        [['a', 'b'], ['b', 'a']]
+        """
         names = unique_names(items, "item")
         missing = [name for name in names if name not in self.index]
         if missing:
@@ -491,6 +607,11 @@ class Rankings:
         Errors of a result are then from the scatter of agents (each ballot is one unless agents are given), and ballots
         weigh as much as their effective number, (sum w)^2 / sum w^2.
 
+        Returns
+        -------
+        Rankings
+            The same data, changed so.
+
         >>> Rankings.from_orders([["a", "b"], ["b", "a"]], weight=[10, 30]).with_design_weights().weight
         array([0.4, 1.2])
         """
@@ -503,6 +624,15 @@ class Rankings:
         """Merge equal ballots (same agent and instance), summing their weights, in order of first appearance.
 
         Ballots with controls are returned unchanged.
+
+        Returns
+        -------
+        Rankings
+            Different ballots only.
+
+        >>> same = Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]]).collapsed()
+        >>> same.orders(), same.weight
+        ([['a', 'b'], ['b', 'a']], array([2., 1.]))
         """
         if self.control is not None:
             return self
@@ -530,6 +660,11 @@ class Rankings:
 
     def net_wins(self, strength: Literal["binary", "difference", "rating"] = "binary") -> tuple[Floats, Floats]:
         """Wins minus losses of each row on its ballot, and the total wins of each ballot, both unweighted.
+
+        Returns
+        -------
+        (array, array)
+            Of the rows, and of the ballots.
 
         >>> Rankings.from_orders([["a", ("b", "c")]]).net_wins()
         (array([ 2., -1., -1.]), array([2.]))

@@ -74,7 +74,17 @@ class Scores:
     def from_table(
         cls, value: ArrayLike, *, items: Sequence[Hashable] | None = None, tasks: Sequence[Hashable] | None = None
     ) -> "Scores":
-        """Build scores from a matrix with a row per item and a column per task; NaN where there is no score."""
+        """Build scores from a matrix with a row per item and a column per task; NaN where there is no score.
+
+        Returns
+        -------
+        Scores
+            A table without questions.
+
+        >>> table = Scores.from_table([[0.5, 0.75], [1.0, float("nan")]], items=["p", "q"], tasks=["law", "art"])
+        >>> table
+        Scores(2 items, 2 tasks, 3 scores, 1 missing)
+        """
         refuse_masked_or_complex(value)
         table = np.asarray(value, dtype=np.float64)
         if table.ndim != 2:
@@ -95,6 +105,15 @@ class Scores:
         """Build scores from one row per score; ``question`` optionally names a question within its task.
 
         An item has at most one score per task or question; a second one is a ``DataError``.
+
+        Returns
+        -------
+        Scores
+            A cell for each row.
+
+        >>> Scores.from_rows(["p", "q", "p"], ["law", "law", "art"], [0.5, 1.0, 0.75]).value
+        array([[0.5 , 0.75],
+               [1.  ,  nan]])
         """
         refuse_masked_or_complex(score)
         values = np.asarray(score, dtype=np.float64)
@@ -153,7 +172,18 @@ class Scores:
         return concat([self, other]) if isinstance(other, Scores) else NotImplemented
 
     def by_task(self, weight: ArrayLike | None = None) -> Floats:
-        """(n_items, n_tasks): mean of the questions that an item has scores for, weighted by column; NaN if none."""
+        """(n_items, n_tasks): mean of the questions that an item has scores for, weighted by column; NaN if none.
+
+        Returns
+        -------
+        array
+            The means.
+
+        >>> table = Scores.from_table([[0.5, 0.75], [1.0, float("nan")]], items=["p", "q"], tasks=["law", "art"])
+        >>> table.by_task()
+        array([[0.5 , 0.75],
+               [1.  ,  nan]])
+        """
         w = np.ones(len(self.task)) if weight is None else np.asarray(weight, dtype=np.float64)
         there = ~np.isnan(self.value)
         one = np.zeros((len(self.task), self.n_tasks))
@@ -167,7 +197,17 @@ class Scores:
         return bool(np.isnan(self.by_task()).any())
 
     def to_rankings(self) -> Rankings:
-        """One ballot per task: items by their scores; equal scores tie, and items without a score are absent."""
+        """One ballot per task: items by their scores; equal scores tie, and items without a score are absent.
+
+        Returns
+        -------
+        Rankings
+            The ballots, with the scores.
+
+        >>> table = Scores.from_table([[0.5, 0.75], [1.0, float("nan")]], items=["p", "q"], tasks=["law", "art"])
+        >>> table.to_rankings().orders()
+        [['q', 'p'], ['p']]
+        """
         table = self.by_task()
         t, i = np.nonzero(~np.isnan(table.T))
         columns = {"task": [self.tasks[k] for k in t], "item": [self.items[k] for k in i], "score": table.T[t, i]}
@@ -175,7 +215,17 @@ class Scores:
         return replace(ballots, notes=(*self.notes, *ballots.notes))
 
     def describe(self) -> dict[str, Any]:
-        """Counts, including missing cells, and the range of scores."""
+        """Counts, including missing cells, and the range of scores.
+
+        Returns
+        -------
+        dict
+            Fact -> value.
+
+        >>> table = Scores.from_table([[0.5, 0.75], [1.0, float("nan")]], items=["p", "q"], tasks=["law", "art"])
+        >>> table.describe()["scores"], table.describe()["missing"]
+        (3, 1)
+        """
         there = ~np.isnan(self.value)
         return {
             "items": self.n_items,

@@ -61,6 +61,11 @@ class Sources(Mapping[Hashable, Any]):
 
         A mapping of names to data keeps its other sources; a task whose name is taken gets that of its table before it.
 
+        Returns
+        -------
+        Sources
+            One source for each task.
+
         >>> table = Scores.from_table([[0.5, 0.2], [0.7, np.nan], [0.1, 0.3]], items=list("xyz"), tasks=["a", "b"])
         >>> Sources.of_tasks(table, target="b")
         Sources(a: 3 scores, b (target): 2 scores; 3 items)
@@ -78,6 +83,11 @@ class Sources(Mapping[Hashable, Any]):
         """What each agent says as a source of its own, with the items that it compared; in memory or in parts.
 
         Votes in parts are counted in one pass; ballots in parts stay in parts.
+
+        Returns
+        -------
+        Sources
+            One source for each agent.
 
         >>> votes = Comparisons.from_battles("xyx", "yzy", ["a", "a", "b"], agent=["human", "human", "judge"])
         >>> Sources.of_agents(votes, target="human")
@@ -136,18 +146,51 @@ class Sources(Mapping[Hashable, Any]):
         return tuple(dict.fromkeys(found))
 
     def index(self, name: Hashable) -> Ints:
-        """(items of the source,): their numbers among all items."""
+        """(items of the source,): their numbers among all items.
+
+        Returns
+        -------
+        array of int
+            The numbers of the items.
+
+        >>> import placet
+        >>> sources = placet.simulate.judged_votes([1.0, 0.0, -1.0], 200, 800, items="abc")
+        >>> sources.index("judge")
+        array([0, 1, 2])
+        """
         number = {item: k for k, item in enumerate(self.item_names)}
         return np.array([number[item] for item in self.data[name].items], np.int64)
 
     def without(self, name: Hashable) -> "Sources":
-        """The other sources; without the target, what they have in common is asked for."""
+        """The other sources; without the target, what they have in common is asked for.
+
+        Returns
+        -------
+        Sources
+            All sources but this one.
+
+        >>> import placet
+        >>> sources = placet.simulate.judged_votes([1.0, 0.0, -1.0], 200, 800, items="abc")
+        >>> sources.without("judge")
+        Sources(human (target): 200 votes; 3 items)
+        """
         rest = {other: part for other, part in self.data.items() if other != name}
         target = None if name == self.target else self.target
         return Sources(rest, target, self.paired and target is not None and len(rest) > 1)
 
     def describe(self) -> dict[str, Any]:
-        """Counts of items and sources, and how much evidence each source has."""
+        """Counts of items and sources, and how much evidence each source has.
+
+        Returns
+        -------
+        dict
+            Fact -> value.
+
+        >>> import placet
+        >>> sources = placet.simulate.judged_votes([1.0, 0.0, -1.0], 200, 800, items="abc")
+        >>> sources.describe()["items"], sources.describe()["sources"]
+        (3, 2)
+        """
         about: dict[str, Any] = {"kind": "sources", "items": self.n_items, "sources": len(self)}
         return about | {f"source {name}": amount(part) for name, part in self.items()} | {"target": self.target}
 

@@ -47,7 +47,19 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         put("set_notes", tuple(self.set_notes))
 
     def with_note(self, note: str) -> "ConsensusSet":
-        """The same results with one note more on the whole."""
+        """The same results with one note more on the whole.
+
+        Returns
+        -------
+        ConsensusSet
+            The same results.
+
+        >>> import placet
+        >>> lists = placet.Rankings.from_orders([["a", "b"], ["y", "x"]], instance=["cats", "dogs"])
+        >>> boards = placet.consensus(lists, "borda")
+        >>> boards.with_note("a first try").set_notes
+        ('a first try',)
+        """
         return replace(self, set_notes=(note, *self.set_notes))
 
     def __getitem__(self, instance: Hashable) -> Consensus:
@@ -71,7 +83,13 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         return display.html_tables(self)
 
     def plot(self, level: float = 0.95, most: int = 10) -> Any:
-        """Plot the best ``most`` items of the first six instances by matplotlib; returns their axes."""
+        """Plot the best ``most`` items of the first six instances by matplotlib; returns their axes.
+
+        Returns
+        -------
+        array of Axes
+            Those of matplotlib, one for each instance.
+        """
         return display.plot_many(self, level, most)
 
     @property
@@ -104,7 +122,19 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         return tuple(found)
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
-        """A Polars frame, instance by instance and best first: ``by``, then the columns of `Consensus.to_frame`."""
+        """A Polars frame, instance by instance and best first: ``by``, then the columns of `Consensus.to_frame`.
+
+        Returns
+        -------
+        DataFrame
+            A row per item of each instance (Polars); ``to_pandas`` gives the same for pandas.
+
+        >>> import placet
+        >>> lists = placet.Rankings.from_orders([["a", "b"], ["y", "x"]], instance=["cats", "dogs"])
+        >>> boards = placet.consensus(lists, "borda")
+        >>> boards.to_frame().select("instance", "item", "rank").rows()
+        [('cats', 'a', 1), ('cats', 'b', 2), ('dogs', 'y', 1), ('dogs', 'x', 2)]
+        """
         import polars as pl
 
         names = [name for name, c in self.items() for _ in c.items]
@@ -112,7 +142,19 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         return frame.insert_column(0, pl.Series(self.by, plain_names(names)))
 
     def with_min_support(self, minimum: float) -> "ConsensusSet":
-        """Every instance without items whose support in it is below ``minimum``; instances left empty are dropped."""
+        """Every instance without items whose support in it is below ``minimum``; instances left empty are dropped.
+
+        Returns
+        -------
+        ConsensusSet
+            The instances that have such items.
+
+        >>> import placet
+        >>> lists = placet.Rankings.from_orders([["a", "b"], ["y", "x"]], instance=["cats", "dogs"])
+        >>> boards = placet.consensus(lists, "borda")
+        >>> len(boards.with_min_support(2))
+        0
+        """
         enough = {name: c for name, c in self.items() if c.support is None or (c.support >= minimum).any()}
         notes = self.set_notes
         if len(enough) < len(self):
@@ -120,5 +162,17 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         return replace(self, results={name: c.with_min_support(minimum) for name, c in enough.items()}, set_notes=notes)
 
     def to_rankings(self) -> Rankings:
-        """One ballot with scores for each instance, as written to a TREC run."""
+        """One ballot with scores for each instance, as written to a TREC run.
+
+        Returns
+        -------
+        Rankings
+            A ballot for each instance.
+
+        >>> import placet
+        >>> lists = placet.Rankings.from_orders([["a", "b"], ["y", "x"]], instance=["cats", "dogs"])
+        >>> boards = placet.consensus(lists, "borda")
+        >>> boards.to_rankings().orders()
+        [['a', 'b'], ['y', 'x']]
+        """
         return result_tables.as_ballots(list(self.values()), list(self))

@@ -132,7 +132,19 @@ class Consensus:
         put("notes", tuple(self.notes))
 
     def with_note(self, note: str) -> "Consensus":
-        """The same result with one note more, before its own."""
+        """The same result with one note more, before its own.
+
+        Returns
+        -------
+        Consensus
+            The same result.
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("aabc", "bcca", ["a", "a", "tie", "b"])
+        >>> board = placet.consensus(votes)
+        >>> board.with_note("a first try").notes[0]
+        'a first try'
+        """
         own = copy.copy(self)
         object.__setattr__(own, "notes", (note, *self.notes))
         return own
@@ -309,7 +321,19 @@ class Consensus:
         return [tuple(self.items[k] for k in group) for group in groups]
 
     def tier_numbers(self, level: float = 0.95, *, random_state: int = 0) -> Ints:
-        """(n_items,): the number of each item's tier, 1 is the best."""
+        """(n_items,): the number of each item's tier, 1 is the best.
+
+        Returns
+        -------
+        array of int
+            In the order of ``items``.
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("aabc", "bcca", ["a", "a", "tie", "b"])
+        >>> board = placet.consensus(votes)
+        >>> board.tier_numbers()
+        array([1, 1, 1])
+        """
         return separation.tiers(self._level_scores, self.separated(level, random_state=random_state)) + 1
 
     def enough(
@@ -374,6 +398,17 @@ class Consensus:
         """How few votes, removed, would change which items come first ("best"), have rank ``k`` ("place"), are the
         best ``k`` ("top"), or where tiers end ("tiers"); with ``how="changed"``, how few ballots, changed, would; see
         `placet.fragility`.
+
+        Returns
+        -------
+        Fragility
+            For each claim the fewest votes that were found.
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("aabc", "bcca", ["a", "a", "tie", "b"])
+        >>> board = placet.consensus(votes)
+        >>> board.fragility()
+        Fragility(a is first: 3 of 4 votes decide it)
         """
         if self.asked is None:
             raise ValueError("this result does not hold its data; use placet.fragility(data, ...)")
@@ -384,6 +419,18 @@ class Consensus:
 
         Anyone with the same data can check it: `placet.verify`, or ``placet verify``.  ``fragility=False`` leaves out
         how few votes decide the first place.
+
+        Returns
+        -------
+        dict
+            The question, the digest of the data, and the answer.
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("aabc", "bcca", ["a", "a", "tie", "b"])
+        >>> board = placet.consensus(votes)
+        >>> paper = board.certificate()
+        >>> placet.verify(paper, votes)  # what differs
+        []
         """
         if self.asked is None or self.scale is not None:
             raise ValueError("this result does not hold its data, or is in points; use that of placet.consensus")
@@ -467,6 +514,19 @@ class Consensus:
 
         The votes are not older than those of the board; new items start at the mean.  Each vote moves the scores of its
         two items alone, in O(1); a refit would also revise what is known of others and of the past.
+
+        Returns
+        -------
+        Consensus
+            The board after the votes.
+
+        >>> import placet
+        >>> early = placet.Comparisons.from_battles("ab" * 20, "ba" * 20, ["a", "b"] * 20, time=[2020.0] * 40)
+        >>> late = placet.Comparisons.from_battles("b", "a", ["a"], time=[2021.0])
+        >>> board = placet.consensus(early, drift=0.5, step=1.0)
+        >>> after = board.updated(late)
+        >>> bool(after["b"].score > board["b"].score)
+        True
         """
         from placet.aggregate.result.learned.forecast import join_votes
 
@@ -536,14 +596,40 @@ class Consensus:
         return float(self.win_between(self._number(a), self._number(b)))
 
     def win_probabilities(self) -> Floats:
-        """(n_items, n_items): the model's probability that row strictly beats column; NaN on the diagonal."""
+        """(n_items, n_items): the model's probability that row strictly beats column; NaN on the diagonal.
+
+        Returns
+        -------
+        array
+            (n_items, n_items).
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("aabc", "bcca", ["a", "a", "tie", "b"])
+        >>> board = placet.consensus(votes)
+        >>> board.win_probabilities().round(2)
+        array([[ nan, 0.95, 0.95],
+               [0.  ,  nan, 0.09],
+               [0.  , 0.07,  nan]])
+        """
         every = np.arange(len(self.items))
         table = self.win_between(every[:, None], every)
         np.fill_diagonal(table, np.nan)
         return table
 
     def win_between(self, i: ArrayLike, j: ArrayLike) -> Floats:
-        """The model's probability that item number ``i`` strictly beats number ``j``; arrays broadcast."""
+        """The model's probability that item number ``i`` strictly beats number ``j``; arrays broadcast.
+
+        Returns
+        -------
+        array
+            One for each pair.
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("aabc", "bcca", ["a", "a", "tie", "b"])
+        >>> board = placet.consensus(votes)
+        >>> board.win_between(0, [1, 2]).round(2)
+        array([0.95, 0.95])
+        """
         i, j = np.asarray(i), np.asarray(j)
         unit = 1.0 if self.spread is None else self.spread[i] + self.spread[j]
         return np.array(self._win()(self.scores[i] / unit, self.scores[j] / unit), dtype=np.float64)
@@ -614,6 +700,16 @@ class Consensus:
         """The ``n`` sets of ``size`` items to show next, for ballots or best-of-a-set questions; see `next_pairs`.
 
         Each set holds as many open pairs of the goal as possible, those that earlier sets hold counting less.
+
+        Returns
+        -------
+        list of tuple
+            The names of each set.
+
+        >>> import placet
+        >>> ballots = placet.Rankings.from_orders([["a", "b", "c", "d"], ["b", "a", "d", "c"]] * 3)
+        >>> placet.consensus(ballots).next_sets(2, 3)
+        [('a', 'b', 'c'), ('b', 'c', 'd')]
         """
         if not 2 <= size <= len(self.items):
             raise ValueError(f"size must be in 2..{len(self.items)}, the number of items, not {size}")
@@ -702,6 +798,17 @@ class Consensus:
         """The same result in points, such as Elo points: 400 points mean odds of 10 to 1.
 
         The item ``anchor`` has ``value`` points (default 1000); without an anchor, the mean over items does.
+
+        Returns
+        -------
+        Consensus
+            The same ranks, and scores in points.
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("aabc", "bcca", ["a", "a", "tie", "b"])
+        >>> board = placet.consensus(votes)
+        >>> board.in_points(anchor="c").scores.round()
+        array([2864., 1038., 1000.])
         """
         from placet.aggregate.result.scales import rescale
 
@@ -743,13 +850,36 @@ class Consensus:
     def sources_frame(self) -> "pl.DataFrame":
         """A Polars frame of what a joint fit of several sources found about each: scale, width, agreement with the
         target, how many votes of the target it was worth, and what it favors beyond chance.
+
+        Returns
+        -------
+        DataFrame
+            A row per source (Polars).
+
+        >>> import placet
+        >>> sources = placet.simulate.judged_votes([1.0, 0.0, -1.0], 200, 800, items="abc")
+        >>> board = placet.consensus(sources)
+        >>> board.sources_frame()["source"].to_list()
+        ['human', 'judge']
         """
         if self.sources is None:
             raise ValueError("there is only one source; placet.Sources joins several")
         return self.sources.to_frame()
 
     def predict_source(self, name: Hashable) -> "SourcePrediction":
-        """What the other sources alone say about a source: all but it are fitted, and compared with its own board."""
+        """What the other sources alone say about a source: all but it are fitted, and compared with its own board.
+
+        Returns
+        -------
+        SourcePrediction
+            The prediction and the source's own board, with how well they agree.
+
+        >>> import placet
+        >>> sources = placet.simulate.judged_votes([1.0, 0.0, -1.0], 200, 800, items="abc")
+        >>> board = placet.consensus(sources)
+        >>> board.predict_source("judge")
+        SourcePrediction(judge: correlation 0.99, 80% of its pairs right, 80% by its own board)
+        """
         if self.sources is None or self.asked is None:
             raise ValueError("there is only one source, or its data are not held; placet.consensus(sources) has both")
         from placet.aggregate.result.learned.source_prediction import predict_source
@@ -757,11 +887,35 @@ class Consensus:
         return predict_source(self.asked, dict(zip(self.sources.names, self.sources.width.tolist())), name)
 
     def tasks_frame(self) -> "pl.DataFrame":
-        """A Polars frame of the tasks of a score table (``method="item-response"``), the one that tells most first."""
+        """A Polars frame of the tasks of a score table (``method="item-response"``), the one that tells most first.
+
+        Returns
+        -------
+        DataFrame
+            A row per task (Polars).
+
+        >>> import placet
+        >>> table = placet.simulate.benchmark_table([1.0, 0.0, -1.0], [0.0, 0.5, -0.5, 1.0], items="abc")
+        >>> board = placet.consensus(table, "item-response")
+        >>> board.tasks_frame().columns[:2]
+        ['task', 'cells']
+        """
         return self._responses().to_frame()
 
     def predict(self, item: Hashable, task: Hashable, level: float = 0.95) -> "CellPrediction":
-        """The expected score of an item on a task, and an interval for what would be observed at this ``level``."""
+        """The expected score of an item on a task, and an interval for what would be observed at this ``level``.
+
+        Returns
+        -------
+        CellPrediction
+            The mean and the ends of the interval.
+
+        >>> import placet
+        >>> table = placet.simulate.benchmark_table([1.0, 0.0, -1.0], [0.0, 0.5, -0.5, 1.0], items="abc")
+        >>> found = placet.consensus(table, "item-response").predict("a", "task 0")
+        >>> bool(found.low < found.mean < found.high)
+        True
+        """
         found = self._responses()
         return found.predict(self._number(item), found.number(task), level)
 
@@ -771,11 +925,28 @@ class Consensus:
         return self.responses
 
     def to_rankings(self) -> Rankings:
-        """The consensus as one ballot with its scores; tied items share their mean score."""
+        """The consensus as one ballot with its scores; tied items share their mean score.
+
+        Returns
+        -------
+        Rankings
+            One ballot.
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("aabc", "bcca", ["a", "a", "tie", "b"])
+        >>> board = placet.consensus(votes)
+        >>> board.to_rankings().orders()
+        [['a', 'b', 'c']]
+        """
         return result_tables.as_ballots([self], None)
 
     def with_min_support(self, minimum: float) -> "Consensus":
         """The same scores without the items whose support is below ``minimum``; ranks are among the remaining items.
+
+        Returns
+        -------
+        Consensus
+            The result without the other items.
 
         >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.0, 1.0], method="m", support=[1.0, 9.0, 8.0])
         >>> c.with_min_support(5).ranking
@@ -786,7 +957,19 @@ class Consensus:
         return subset(self, self.support >= minimum, f"with support below {minimum:g}")
 
     def renamed(self, items: Sequence[Hashable]) -> "Consensus":
-        """The same result with other item names; both share the cached simulations of ranks."""
+        """The same result with other item names; both share the cached simulations of ranks.
+
+        Returns
+        -------
+        Consensus
+            The same scores.
+
+        >>> import placet
+        >>> votes = placet.Comparisons.from_battles("aabc", "bcca", ["a", "a", "tie", "b"])
+        >>> board = placet.consensus(votes)
+        >>> board.renamed(["ant", "bee", "cat"]).ranking
+        ['ant', 'bee', 'cat']
+        """
         if len(items) != len(self.items):
             raise ValueError(f"{len(items)} names for {len(self.items)} items")
         _ = self._computed, self._relations  # created here so that both share them
@@ -806,6 +989,11 @@ class Consensus:
         """Plot the best ``most`` items with intervals by matplotlib, on ``axes`` or new ones; returns the axes.
 
         Of a rule that only orders, such as instant runoff, the ranks are drawn.
+
+        Returns
+        -------
+        Axes
+            Those of matplotlib.
         """
         return display.plot(self, level, most, axes)
 

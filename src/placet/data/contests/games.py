@@ -91,6 +91,11 @@ class Games:
         A side is a name, a tuple or list of names, or a mapping of names to shares.  ``side``: the score of a side is
         the "sum" of those of its items, or their "mean" (weighted by the shares, if there are any).
 
+        Returns
+        -------
+        Games
+            A game for each row.
+
         >>> Games.from_results([("Ann", "Bob")], [{"Cid": 2, "Dan": 1}], [6], [3], side="mean").share.round(2)
         array([0.5 , 0.5 , 0.67, 0.33])
         """
@@ -126,7 +131,16 @@ class Games:
         return f"Games({len(self)} games, {self.n_items} items{f', sides of up to {most}' if most > 1 else ''})"
 
     def describe(self) -> dict[str, Any]:
-        """Counts, draws, the size of sides, and the time of the games.  O(members)."""
+        """Counts, draws, the size of sides, and the time of the games.  O(members).
+
+        Returns
+        -------
+        dict
+            Fact -> value.
+
+        >>> Games.from_results(["Ann"], ["Bob"], [6], [3]).describe()["games"]
+        1.0
+        """
         seen = np.bincount(self.item, minlength=self.n_items) > 0
         return {
             "kind": "games",
