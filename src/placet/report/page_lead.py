@@ -14,25 +14,25 @@ MOST_NAMED, MOST_OTHERS = 5, 3
 def lead_of(c: Consensus, evidence: str, level: float) -> Lead:
     """The items of the first tier; if there are several, that the data do not tell which is best."""
     n_items, whose = len(c.items), _for_whom(c)
-    items = _joined(f"{n_items:,} item{'' if n_items == 1 else 's'}", whose)
+    items = _join(f"{n_items:,} item{'' if n_items == 1 else 's'}", whose)
     if c.stderr is None or not 2 <= n_items <= MOST_PAIRED:
         best, tied = first_of(c)
         first = f" {'tie for the first place' if tied else 'comes first'} among "
-        return Lead(best, _joined(first, items, f", from {evidence}."))
+        return Lead(best, _join(first, items, f", from {evidence}."))
     leaders = c.order[c.tier_numbers(level)[c.order] == 1]
     others = [k for k in c.order.tolist() if c.rank_interval(level)[0][k] == 1 and k not in set(leaders.tolist())]
     more = _could_be_first(c, others)
     if len(leaders) == n_items:
         return Lead(
-            _names(c, leaders), _joined(f": {evidence} {_do(evidence)} not tell which of them is best", whose, ".")
+            _names(c, leaders), _join(f": {evidence} {_do(evidence)} not tell which of them is best", whose, ".")
         )
     if len(leaders) > 1:
         rest = f"; {evidence} {_do(evidence)} not tell which of them is best."
-        return Lead(_names(c, leaders), _joined(" lead among ", items, rest, more))
+        return Lead(_names(c, leaders), _join(" lead among ", items, rest, more))
     sure = ""
     if not others:
         sure = f" With probability {percent(c.top_k_probability(1)[leaders[0]], sampled=True)} it is truly first."
-    return Lead(_names(c, leaders), _joined(" comes first among ", items, f", from {evidence}.{sure}", more))
+    return Lead(_names(c, leaders), _join(" comes first among ", items, f", from {evidence}.{sure}", more))
 
 
 def _for_whom(c: Consensus) -> Sentence:
@@ -40,7 +40,7 @@ def _for_whom(c: Consensus) -> Sentence:
     return ("",) if c.sources is None or c.sources.target is None else (" for ", str(c.sources.target), "")
 
 
-def _joined(first: str, then: Sentence, *others: Sentence | str) -> Sentence:
+def _join(first: str, then: Sentence, *others: Sentence | str) -> Sentence:
     """One sentence, in which texts and names take turns as in its parts."""
     joined = [first]
     for part in (then, *others):
