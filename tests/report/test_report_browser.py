@@ -60,6 +60,10 @@ def folder(tmp_path_factory):
     write_consensus_page(path / "count.html", placet.consensus(ballots, "stv", seats=2), ballots)
     orders = simulate.plackett_luce(np.linspace(1, -1, 6), 60, items=["ham", "tea", "pie", "cod", "cake", "jam"])
     write_consensus_page(path / "rounds.html", placet.consensus(orders, "irv"), orders)
+    dated = placet.Comparisons.from_battles(
+        list("aabc") * 30, list("bcca") * 30, ["a", "b", "tie"] * 40, time=[2020.0 + k / 12 for k in range(120)]
+    )
+    write_consensus_page(path / "dated.html", placet.consensus(dated, drift=0.5, step=1.0), dated)
     apart = {
         name: simulate.battles(np.linspace(s, -s, 5), 300, items=list("abcde")) for name, s in [("en", 1), ("فا", -1)]
     }
@@ -101,7 +105,7 @@ def opened(chromium, folder):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", ["votes.html", "count.html", "slices.html", "owned.html", "many.html"])
+@pytest.mark.parametrize("name", ["votes.html", "count.html", "slices.html", "owned.html", "many.html", "dated.html"])
 def test_no_fault_by_axe_and_nothing_wider_than_the_screen(opened, name, size):
     page = opened(name, size)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -151,6 +155,14 @@ def test_long_names_leave_the_chart_where_it_is(opened, size):
     assert len({(round(box["x"]), round(box["width"])) for box in boxes}) == 1
     assert boxes[0]["width"] > 0.2 * SIZES[size][0]["width"]
     assert boxes[0]["x"] + boxes[0]["width"] < SIZES[size][0]["width"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_names_of_a_chart_over_time_are_in_sight(opened, size):
+    page = opened("dated.html", size)
+    boxes = [name.bounding_box() for name in page.locator(".history text.end").all()]
+    assert len(boxes) == 3
+    assert all(box["x"] > 0 and box["x"] + box["width"] <= SIZES[size][0]["width"] for box in boxes), boxes
 
 
 def test_words_stand_whole_in_the_rows_of_a_count_on_a_phone(opened):
