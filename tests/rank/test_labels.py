@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, random as random_sparse
 
 from placet import DataError, metrics
 from placet.data import Lists
@@ -114,6 +114,16 @@ def test_a_document_with_all_labels_has_no_others():
     assert e.tolist() == [[0.0, 0.0], [0.0, 1.0]]
     assert total.tolist() == [0.0, 1.0]
     assert log_rest.tolist() == [-np.inf, 4.0]
+
+
+@pytest.mark.parametrize("width", [1, 5, 64])
+def test_the_gradient_by_the_transpose_is_the_gradient(width):
+    X = random_sparse(30, 50, 0.1, format="csr", random_state=1, dtype=np.float32)
+    slope = torch.randn(30, width, generator=torch.Generator().manual_seed(0))
+    W, b = torch.zeros(50, width, requires_grad=True), torch.zeros(width, requires_grad=True)
+    net.first_layer(net.as_input(X, transposed=True), (W, b)).backward(slope)
+    np.testing.assert_allclose(W.grad, X.T @ slope.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(b.grad, slope.sum(0), rtol=1e-5)
 
 
 def test_blocks_of_documents_do_not_change_the_loss(monkeypatch):

@@ -464,7 +464,7 @@ class LabelRanker(Ranker):
 
         def objective(network: Sequence[Layer], batch: Documents) -> Any:
             if self.negatives is None:
-                return mean_loss(criterion, forward(network, as_input(batch.X)), batch.own_labels())
+                return mean_loss(criterion, forward(network, as_input(batch.X, transposed=True)), batch.own_labels())
             return sampled_loss(criterion, network, batch, self.negatives, rng)
 
         return neural.descend(

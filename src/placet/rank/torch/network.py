@@ -6,8 +6,9 @@ layers.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,14 +92,40 @@ def network_scores(network: Sequence[Layer], X: Any) -> Weights:
 
 def first_layer(rows: Any, layer: Layer, *, sparse: bool = False) -> Any:
     """X W + b for rows from `as_input`; with ``sparse``, the gradient of W has only the rows used."""
-    torch = pytorch()
     W, b = layer
-    if not isinstance(rows, tuple):
-        return torch.addmm(b, rows, W)
-    index, start, value = rows
-    return b + torch.nn.functional.embedding_bag(
-        index, W, start, mode="sum", per_sample_weights=value, include_last_offset=True, sparse=sparse
+    if not isinstance(rows, SparseRows):
+        return pytorch().addmm(b, rows, W)
+    if rows.transpose is None or sparse:
+        return b + sums_of_vectors(rows, W, sparse=sparse)
+    return b + _sums_node().apply(W, rows)
+
+
+def sums_of_vectors(rows: "SparseRows", W: Any, *, sparse: bool = False) -> Any:
+    """X W, each row a sum of rows of W."""
+    return pytorch().nn.functional.embedding_bag(
+        rows.index, W, rows.start, mode="sum", per_sample_weights=rows.value, include_last_offset=True, sparse=sparse
     )
+
+
+@cache
+def _sums_node() -> Any:
+    autograd: Any = pytorch().autograd
+    function: Any = autograd.Function
+
+    class Sums(function):
+        """`sums_of_vectors` whose gradient is one too, by the transpose: about ten times as fast as PyTorch's own."""
+
+        @staticmethod
+        def forward(ctx: Any, W: Any, rows: SparseRows) -> Any:
+            ctx.transpose = rows.transpose
+            return sums_of_vectors(rows, W)
+
+        @staticmethod
+        @autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+        def backward(ctx: Any, slope: Any) -> tuple[Any, ...]:
+            return sums_of_vectors(ctx.transpose, slope.contiguous()), None
+
+    return Sums
 
 
 def hidden_outputs(inner: Sequence[Layer], rows: Any, *, sparse: bool = False) -> Any:
@@ -137,10 +164,22 @@ def member_scores(network: Sequence[Layer], rows: Any, n_members: int, dropout: 
     return (out * W).reshape(len(out), n_members, -1).sum(2) + b
 
 
-def as_input(X: Any) -> Any:
-    """Rows as PyTorch input: a dense tensor, or (columns, starts, values) of a CSR matrix."""
+class SparseRows(NamedTuple):
+    """Columns, starts and values of a CSR matrix as tensors, and, for a faster gradient, those of its transpose."""
+
+    index: Any
+    start: Any
+    value: Any
+    transpose: "SparseRows | None" = None
+
+
+def as_input(X: Any, *, transposed: bool = False) -> Any:
+    """Rows as PyTorch input: a dense tensor, or `SparseRows`, with their transpose if asked for."""
     torch = pytorch()
     if isinstance(X, np.ndarray):
         return torch.from_numpy(np.require(X, np.float32, ["C", "W"]))
     index, start = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return torch.from_numpy(index), torch.from_numpy(start), torch.from_numpy(X.data.astype(np.float32))
+    transpose = as_input(X.T.tocsr()) if transposed else None
+    return SparseRows(
+        torch.from_numpy(index), torch.from_numpy(start), torch.from_numpy(X.data.astype(np.float32)), transpose
+    )
