@@ -19,7 +19,8 @@ class Best(Generic[State]):
     fraction of the training time.  ``copy`` is applied to a state to be kept; ``tell(step, quality or None)`` is called
     after each step, and within long ones.  ``validates``: whether the judge uses a validation set; only then does
     ``summary`` report the quality.  ``values(quality)``: the metrics of the state judged last, by name; the ``history``
-    has them for every step that was judged.
+    has them for every step that was judged.  ``least``: only a rise of the quality by more than this counts against
+    ``patience``.
 
     As a context manager, it suppresses an interrupt (Ctrl-C) and keeps the best state, if there is one.
 
@@ -43,13 +44,15 @@ class Best(Generic[State]):
         tell: Callable[[int, float | None], None] | None = None,
         validates: bool = True,
         values: Callable[[float], Mapping[str, float]] | None = None,
+        least: float = 0.0,
     ) -> None:
         self.judge, self.patience, self.thin, self.copy, self.tell = judge, patience, thin, copy, tell
-        self.validates, self.values = validates, values
+        self.validates, self.values, self.least = validates, values, least
         self.history: dict[int, Mapping[str, float]] = {}  # number of steps -> metrics
         self._state: State | None = None
         self.quality: float | None = None
-        self.steps = self.best_step = self._judged = 0
+        self.steps = self.best_step = self._judged = self._rise_step = 0
+        self._risen_to = math.nan  # quality after the last rise by more than ``least``
         self.interrupted = False
         self.empty = True  # no state yet
 
@@ -79,6 +82,8 @@ class Best(Generic[State]):
             self._state = state if self.copy is None else self.copy(state)
             self.quality = None if found is None or math.isnan(found) else found
             self.best_step, self.empty = self.steps, False
+            if self.quality is None or not self.quality <= self._risen_to + self.least:
+                self._rise_step, self._risen_to = self.steps, math.nan if self.quality is None else self.quality
         return found
 
     @property
@@ -91,7 +96,7 @@ class Best(Generic[State]):
     @property
     def stale(self) -> bool:
         """Whether ``patience`` steps have passed without a better state."""
-        waited = self.steps - self.best_step
+        waited = self.steps - self._rise_step
         return self.judge is not None and self.patience is not None and waited >= self.patience
 
     def summary(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Training on standardized features, for a network that takes them in their own units."""
+"""Training on features of one scale, for a network that takes them in their own units."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,6 +11,12 @@ from placet.rank.multilabel.documents import Documents
 from placet.rank.torch.network import Weights, layers
 
 DENSE = 0.5  # fraction of stored entries from which features are a table rather than words
+NORM = 8.0  # root mean square length of rows of words, about that of 60 words that are there or not
+
+
+def is_words(X: Any) -> bool:
+    """Whether less than half of the entries of a CSR table are stored."""
+    return not X.nnz >= DENSE * X.shape[0] * X.shape[1] > 0
 
 
 class FeatureUnits(NamedTuple):
@@ -22,15 +28,25 @@ class FeatureUnits(NamedTuple):
     @classmethod
     def of(cls, X: Any) -> "FeatureUnits | None":
         """Those of a CSR table in which at least half of the entries are stored, else None."""
-        return cls(*moments(X.toarray())) if X.nnz >= DENSE * X.shape[0] * X.shape[1] > 0 else None
+        return None if is_words(X) else cls(*moments(X.toarray()))
 
-    def standardized(self, documents: Documents) -> Documents:
-        """The documents with features of mean 0 and deviation 1."""
-        rows = ((documents.X.toarray() - self.mean) / self.scale).astype(np.float32)
-        return Documents(type(documents.X)(rows), documents.Y)
+    @classmethod
+    def of_words(cls, X: Any) -> "FeatureUnits | None":
+        """One scale for all features of a CSR table, with which its rows have a root mean square length of NORM."""
+        length = float(np.sqrt(np.square(X.data, dtype=np.float64).sum() / max(1, X.shape[0])))
+        return cls(np.zeros(X.shape[1]), np.full(X.shape[1], length / NORM)) if length > 0 else None
+
+    def scaled(self, documents: Documents) -> Documents:
+        """The documents with features in these units."""
+        matrix = type(documents.X)
+        if self.mean.any():
+            return Documents(matrix(((documents.X.toarray() - self.mean) / self.scale).astype(np.float32)), documents.Y)
+        X = documents.X
+        found = matrix(((X.data / self.scale[X.indices]).astype(np.float32), X.indices, X.indptr), shape=X.shape)
+        return Documents(found, documents.Y)
 
     def to_own(self, weights: Weights, sizes: Sequence[int]) -> Weights:
-        """Weights for features as they are, from weights for standardized ones."""
+        """Weights for features as they are, from weights for features in these units."""
         found = weights.copy()
         W, b = layers(found, sizes)[0]
         own = W / self.scale[:, None]
@@ -39,7 +55,7 @@ class FeatureUnits(NamedTuple):
         return found
 
     def from_own(self, weights: Weights, sizes: Sequence[int]) -> Weights:
-        """Weights for standardized features, from weights for features as they are."""
+        """Weights for features in these units, from weights for features as they are."""
         found = weights.copy()
         W, b = layers(found, sizes)[0]
         b += self.mean @ W

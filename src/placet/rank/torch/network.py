@@ -63,11 +63,11 @@ def layers(weights: Weights, sizes: Sequence[int]) -> list[Layer]:
     return found
 
 
-def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
+def first_weights(sizes: Sequence[int], rng: np.random.Generator, *, averaged: bool = False) -> Weights:
     """Initial weights and biases, uniform on (-1, 1) / sqrt(n) for a layer with n inputs."""
     ends = np.cumsum([0, *((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))])
     refuse_beyond_memory(
-        4.0 * 5 * float(ends[-1]),  # float32: the weights, the best so far, their gradient and two moments
+        4.0 * (5 + averaged) * float(ends[-1]),  # float32: weights, the best so far, gradient, two moments, the mean
         f"a network of layers of sizes {', '.join(f'{size:,}' for size in sizes)}",
         "take narrower layers (hidden=), or fewer features or labels",
     )

@@ -30,6 +30,7 @@ from placet.rank.torch.network import (
     pytorch,
     widths,
 )
+from placet.rank.torch.running_mean import RunningMean
 from placet.rank.validation import Best
 
 ROWS_AT_ONCE = 65_536
@@ -431,6 +432,8 @@ def descend(
     also_learn: Mapping[str, Any] = MappingProxyType({}),
     first_counts: bool = False,
     falls: bool = False,
+    averages_every: int | None = None,
+    least: float = 0.0,
     values: Callable[[float], Mapping[str, float]] | None = None,
 ) -> Training:
     """Minimize ``objective(network, batch)`` over the batches of ``epoch()`` by Adam; ``weights`` change in place.
@@ -439,20 +442,23 @@ def descend(
     interrupt (Ctrl-C) after the first epoch or a non-finite value also stops it.  ``sparse``: update only the rows of
     the first and last W that a batch uses (moments of other rows do not decay).  ``also_learn``: additional scalar
     tensors, whose values are in ``learned``.  ``first_counts``: the initial weights may be the best.
-    ``values``: as in `Best`, for the history.  ``falls``: the rate falls to 0 along half a cosine over ``epochs``.
+    ``values`` and ``least``: as in `Best`, the former for the history.  ``falls``: the rate falls to 0 along half a
+    cosine over ``epochs``.  ``averages_every``: a `RunningMean` of the weights after every so many batches is judged
+    and kept in their place, and the rate rises over the first batches.
     """
     torch = pytorch()
     also = {**criterion.learned, **also_learn}
     network = [tuple(torch.from_numpy(part).requires_grad_() for part in layer) for layer in layers(weights, sizes)]
     optimizers = _adams(network, list(also.values()), learning_rate, l2, sparse)
     kept = weights.copy()
+    mean = None if averages_every is None else RunningMean(weights, averages_every)
 
     def copy(state: tuple[Weights, dict[str, float]]) -> tuple[Weights, dict[str, float]]:
         kept[:] = state[0]
         return kept, state[1]
 
     judge_state = None if judge is None else lambda state: judge(state[0])
-    best = Best(judge_state, patience=patience, copy=copy, tell=tell, values=values)
+    best = Best(judge_state, patience=patience, copy=copy, tell=tell, values=values, least=least)
     training = Training(kept, numbers_of(also), learning_rate, best)
     if first_counts:
         best.consider((weights, numbers_of(also)))
@@ -466,11 +472,15 @@ def descend(
                     training.diverged = True
                     break
                 value.backward()
+                if mean is not None:
+                    set_rate(optimizers, learning_rate * mean.rise())
                 for optimizer in optimizers:
                     optimizer.step()
                     optimizer.zero_grad()
+                if mean is not None:
+                    mean.add(weights)
             else:
-                best.see((weights, numbers_of(also)))
+                best.see((weights if mean is None else mean.weights, numbers_of(also)))
     if not best.empty:
         training.learned = best.state[1]
     return training
