@@ -10,7 +10,7 @@ import placet
 
 sys.path.append(str(Path(__file__).parent))  # the directives of the reference, and formulas
 
-import formulas
+from api_text import restructured
 
 project = "Placet"
 author = "the Placet developers"
@@ -47,31 +47,9 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_mock_imports = [] if find_spec("torch") else ["torch"]  # optional, here as everywhere
 
-# Docstrings are written to be read in the source: plain words, formulas, ``code`` and doctests.  Formulas are found by
-# their shape; what else reStructuredText would give a meaning to is escaped, so that nothing needs marks of its own.
-_CODE = re.compile(r"(``.+?``)")
-_NAME = re.compile(r"`([^`]+)`")
-_MARKS = re.compile(r"([|*\\])|(?<=\w)(_)(?!\w)")
-
-
-def _escaped(text: str) -> str:
-    parts = _CODE.split(_NAME.sub(r"``\1``", text) if "``" not in text else text)
-    return "".join(
-        part if part.startswith("``") else "".join(_marked(*piece) for piece in formulas.parts(part)) for part in parts
-    )
-
-
-def _marked(is_formula: bool, text: str) -> str:
-    return rf"\ :math:`{formulas.latex(text)}`\ " if is_formula else _MARKS.sub(r"\\\g<0>", text)
-
 
 def _plain(app, what, name, obj, options, lines) -> None:
-    """Escape prose; keep doctests; bring indented continuation lines back to the margin of their paragraph."""
-    doctest = False
-    for k, line in enumerate(lines):
-        doctest = line.lstrip().startswith(">>>") or (doctest and bool(line.strip()))
-        if not doctest:
-            lines[k] = _escaped(line.lstrip())
+    lines[:] = restructured("\n".join(lines))
 
 
 def _skip(app, what, name, obj, skip, options) -> bool | None:

@@ -242,6 +242,25 @@ def test_types_and_texts_are_apart():
     assert sum(line == "```python" for line in lines) == 1
 
 
+def test_docstrings_of_the_api_are_lists_and_have_no_headings_of_pages(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    from api_text import restructured
+
+    doc = (
+        "Fit 1 / (1 + e^-d).\n\nParameters\n----------\nties : str\n    A tie\n    counts half.\nmax_iter, tol\n"
+        "    When to `stop`.\n\nReturns\n-------\narray\n    One\n    each.\n\n>>> f(1)\n1 * 2\n"
+    )
+    assert [line for line in restructured(doc) if line] == [
+        r"Fit \ :math:`1 / (1 + e^{-d})`\ .",
+        "**Parameters**",
+        "- **ties** (str): A tie counts half.",
+        "- **max_iter**, **tol**: When to ``stop``.",
+        "**Returns** array: One each.",
+        ">>> f(1)",
+        "1 * 2",
+    ]
+
+
 def test_every_command_and_option_is_in_the_reference(reference):
     found = {head: "\n".join(lines) for head, lines in reference.commands()}
     for command in (
