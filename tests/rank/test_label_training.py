@@ -60,7 +60,7 @@ def test_the_scale_of_words_does_not_matter(scale):
 def test_rows_of_words_are_given_one_length():
     X, Y = documents(50)
     units = FeatureUnits.of_words(3.0 * X)
-    rows = units.scaled(as_documents(3.0 * X, Y)).X
+    rows = units.apply(as_documents(3.0 * X, Y)).X
     assert np.sqrt(np.square(rows.data).sum() / 50) == pytest.approx(NORM, rel=1e-6)
     np.testing.assert_allclose((rows / rows.max()).toarray(), X.toarray(), rtol=1e-6)
     assert FeatureUnits.of_words(csr_matrix((5, 3))) is None

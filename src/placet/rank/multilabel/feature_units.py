@@ -36,7 +36,7 @@ class FeatureUnits(NamedTuple):
         length = float(np.sqrt(np.square(X.data, dtype=np.float64).sum() / max(1, X.shape[0])))
         return cls(np.zeros(X.shape[1]), np.full(X.shape[1], length / NORM)) if length > 0 else None
 
-    def scaled(self, documents: Documents) -> Documents:
+    def apply(self, documents: Documents) -> Documents:
         """The documents with features in these units."""
         matrix = type(documents.X)
         if self.mean.any():

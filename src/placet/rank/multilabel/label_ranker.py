@@ -241,7 +241,7 @@ class LabelRanker(Ranker):
         if self._averages and self.standardize:
             self._units = FeatureUnits.of_words(data.X)
         if self._units is not None:
-            data, valid = self._units.scaled(data), None if valid is None else self._units.scaled(valid)
+            data, valid = self._units.apply(data), None if valid is None else self._units.apply(valid)
         train, held_out = data, valid
         if held_out is None:
             train, held_out = data.split(self._share(len(data)), np.random.default_rng(self.random_state))
