@@ -259,6 +259,7 @@ BREAKS = [
         always(kind="ballots"),
     ),
     Mutant(MIXTURES, "groups that are hardly told apart are not noted", MIXTURE + "_hardly_better", after(never_noted)),
+    Mutant(MIXTURES, "a prior for each group", "placet.aggregate.mixture.mixture:MOST_JOINT", lambda most: 0),
     Mutant(MIXTURES, "groups are always noted", MIXTURE + "_hardly_better", after(always_noted)),
     Mutant(
         MIXTURES,

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,14 @@ from typer.testing import CliRunner
 import placet
 from placet import simulate
 from placet.aggregate import MODELS, Groups, Mixture, consensus
+from placet.aggregate.likelihood.prior import EXTRA_PRIOR
 from placet.aggregate.method_table import MIXED
-from placet.aggregate.mixture.em import ascend, best_of_starts, responsibilities, run_from
+from placet.aggregate.mixture.em import MixtureFit, ascend, best_of_starts, responsibilities, run_from
 from placet.aggregate.mixture.families import GroupFit, family_of
+from placet.aggregate.mixture.joint_prior import joint_information, joint_slope
 from placet.aggregate.mixture.mixture_errors import observed_information
 from placet.aggregate.mixture.voters import voters_of
+from placet.aggregate.pairs import pair_likelihood
 from placet.cli import app
 from placet.data import Comparisons, DataError, Rankings, concat
 from placet.report import consensus_page
@@ -352,7 +356,7 @@ def test_a_note_says_that_groups_are_hardly_told_apart():
         return Mixture("plackett-luce", k, **options).fit(Rankings.from_orders(orders.tolist(), items=range(5)))
 
     def noted(model):
-        return [note for note in model.groups_.set_notes if "are exaggerated" in note]
+        return [note for note in model.groups_.set_notes if "are hardly told apart" in note]
 
     steep = np.linspace(3, -3, 5)
     (said,) = noted(fitted([steep / 3, steep / 3]))
@@ -365,3 +369,77 @@ def test_a_note_says_that_groups_are_hardly_told_apart():
     assert chosen.k_ == 2
     assert not noted(chosen)
     assert [one.groups for one in chosen.tried_] == [1, 2]
+
+
+def half_alike(kind, voters=60):
+    """What voters of two groups say who rank two of five items alike."""
+    rng = np.random.default_rng(3)
+    theta = np.array([[1.5, 0.5, 0.0, -0.5, -1.5], [1.5, 0.5, -1.5, 0.5, 0.0]])[np.arange(voters) % 2]
+    if kind == "ballots":
+        orders = np.argsort(-(theta + rng.gumbel(size=theta.shape)), axis=1)
+        return Rankings.from_orders(orders.tolist(), items=range(5))
+    who = np.repeat(np.arange(voters), 8)
+    i = rng.integers(0, 5, len(who))
+    j = (i + rng.integers(1, 5, len(who))) % 5
+    gap = theta[who, i] - theta[who, j] + rng.logistic(size=len(who))
+    outcome = np.where(np.abs(gap) < 0.4, "tie", np.where(gap > 0, "a", "b"))
+    return Comparisons.from_battles(i, j, outcome, agent=who, items=range(5))
+
+
+@pytest.mark.parametrize(("kind", "model"), [("ballots", "plackett-luce"), ("votes", "bradley-terry")])
+def test_the_joint_prior_against_its_formula(kind, model):
+    """Slope and information against differences of the log posterior as it is written; the maximum beats points around it."""
+    mixture = Mixture(model, 2, restarts=2, tol=1e-12)
+    data = half_alike(kind)
+    mixture.fit(data)
+    voters = voters_of(data)
+    family, prior = family_of(MIXED[model](), voters), mixture._prior
+    size, n = family.size, 5
+    K = prior.common**2 + prior.apart**2 * np.eye(2)
+
+    def log_posterior(x):
+        states = [GroupFit(x[g * size : (g + 1) * size], None) for g in range(2)]
+        shares = np.exp(x[2 * size :]) / np.exp(x[2 * size :]).sum()
+        value = float(voters.count @ responsibilities(family, shares, states)[1])
+        theta = np.array([state.x[:n] for state in states])
+        ties = sum(pair_likelihood.tie_parameter(family.law, state.x)[0] ** 2 for state in states) if size > n else 0.0
+        return value - 0.5 * np.trace(theta.T @ np.linalg.inv(K) @ theta) - 0.5 * ties / EXTRA_PRIOR**2
+
+    membership, each = responsibilities(family, mixture.shares_, mixture._states)
+    found = MixtureFit(mixture.shares_, mixture._states, membership, float(voters.count @ each), (), True)
+    x = np.concatenate([*(state.x for state in found.states), np.log(found.shares)])
+    slope, H = (f(family, found, voters.count, prior) for f in (joint_slope, joint_information))
+    rng, top = np.random.default_rng(0), log_posterior(x)
+    assert np.abs(slope).max() < 1e-3
+    far = replace(found, states=[s._replace(x=s.x + 0.3 * (s.x > 0)) for s in found.states])
+    membership, each = responsibilities(family, far.shares, far.states)
+    far = replace(far, membership=membership, log_likelihood=float(voters.count @ each))
+    y = np.concatenate([*(state.x for state in far.states), np.log(far.shares)])
+    for _ in range(6):
+        v = rng.normal(size=len(x))
+        v[2 * size :] -= v[2 * size :].mean()
+        h = 1e-3
+        second = (log_posterior(x + h * v) - 2 * top + log_posterior(x - h * v)) / h**2
+        assert v @ H @ v == pytest.approx(-second, rel=2e-3)
+        assert log_posterior(x + 0.05 * v) < top
+        first = (log_posterior(y + h * v) - log_posterior(y - h * v)) / (2 * h)
+        assert v @ joint_slope(family, far, voters.count, prior) == pytest.approx(first, rel=1e-4)
+
+
+def test_half_alike_groups_lend_each_other_evidence():
+    """Scores are nearer to the truth than those of groups with a prior each, and a prior that is given stays as it is."""
+    error = {"learn": [], 1.0: []}
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        theta = rng.normal(size=(2, 8))
+        theta[1, :4] = theta[0, :4]
+        theta -= theta.mean(axis=1, keepdims=True)
+        orders = np.argsort(-(theta[np.arange(150) % 2] + rng.gumbel(size=(150, 8))), axis=1)
+        data = Rankings.from_orders(orders.tolist(), items=range(8))
+        for prior, found in error.items():
+            groups = Mixture(MIXED["plackett-luce"](prior=prior), 2, restarts=2).fit(data).groups_
+            joined = [note for note in groups.set_notes if note.startswith("prior: what the groups have in common")]
+            assert len(joined) == (prior == "learn")
+            scores = np.array([groups[1].scores, groups[2].scores])
+            found.append(min(np.square(scores - theta).mean(), np.square(scores - theta[::-1]).mean()))
+    assert np.mean(error["learn"]) < 0.9 * np.mean(error[1.0])

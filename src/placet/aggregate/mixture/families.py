@@ -23,7 +23,7 @@ from placet.data import Comparisons, Lists, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.kernels.losses import pairs as pair_kernels
 from placet.losses import Bound
-from placet.losses.pairwise import PAIR_MODELS, TIES, outcome_costs
+from placet.losses.pairwise import PAIR_MODELS, TIES, outcome_costs, win_probability
 
 FEW_STEPS, SCORING_STEPS = 5, 2
 """Newton steps, or steps by outer products of gradients, in one of many fits: each starts from the previous one."""
@@ -102,6 +102,9 @@ class BallotLists:
     def log_prior(self, state: GroupFit) -> float:
         return 0.0 if state.width is None else -0.5 * float(state.x @ state.x) / state.width**2
 
+    def prior_slope(self, state: GroupFit) -> Floats:
+        return np.zeros(self.size) if state.width is None else -state.x / state.width**2
+
     def gradient(self, state: GroupFit) -> csr_matrix:
         rows = self.bound.value_and_grad(state.x[self.ballots.item])[1]
         at = self.ballots.ballot
@@ -140,6 +143,9 @@ class BallotLists:
     def refitted(self, weight: Floats, state: GroupFit) -> tuple[Any, Any]:
         model = plain_copy(self.model).fit(self.voters.weighted(weight), start=state.x)
         return model, GroupFit(model.theta_, model.prior_)
+
+    def with_state(self, result: Consensus, state: GroupFit) -> Consensus:
+        return replace(result, scores=state.x)
 
 
 def _scoring(b: ballot_objective.Ballots, theta: Floats, gradient: Floats) -> Floats:
@@ -221,6 +227,14 @@ class PairFamily:
         beside = tie**2 + float(effect @ effect)
         return -0.5 * (float(theta @ theta) / state.width**2 + beside / EXTRA_PRIOR**2)
 
+    def prior_slope(self, state: GroupFit) -> Floats:
+        if state.width is None:
+            return np.zeros(self.size)
+        theta, _, effect = pair_likelihood.parameters(self.law, state.x)
+        tie, slope = pair_likelihood.tie_parameter(self.law, state.x) if self.law.tie else (0.0, 0.0)
+        beside = np.append([tie * slope] if self.law.tie else [], effect)
+        return -np.append(theta / state.width**2, beside / EXTRA_PRIOR**2)
+
     def gradient(self, state: GroupFit) -> csr_matrix:
         d, n, rows = self.data, self.data.n_items, len(self.data)
         _, t, _ = pair_likelihood.parameters(self.law, state.x)
@@ -278,6 +292,17 @@ class PairFamily:
         if len(model.fit_.x) != self.size:  # a group without ties has no tie parameter
             return model, state
         return model, GroupFit(self._centered(model.fit_.x), model.prior_)
+
+    def with_state(self, result: Consensus, state: GroupFit) -> Consensus:
+        assert result.fit is not None
+        fields: dict[str, Any] = {"fit": replace(result.fit, x=state.x)}
+        if result.tie is not None:
+            fields["tie"] = tie = pair_likelihood.tie_parameter(self.law, state.x)[0]
+            fields["win"] = partial(win_probability, family=self.law.model, tie=tie)
+        if result.effects is not None:
+            effect = pair_likelihood.parameters(self.law, state.x)[2]
+            fields["effects"] = replace(result.effects, coefficient=effect / self.law.unit)
+        return replace(result, scores=self.scores(state), **fields)
 
 
 def _sums(group: Ints, values: Floats, n: int) -> Floats:

@@ -4,19 +4,30 @@ A voter belongs to group k with probability share_k, and its ballots or votes th
 group k: P(voter) = sum_k share_k p(voter | theta_k).
 """
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from placet.aggregate.data_facts import data_kind, support, unused_note
 from placet.aggregate.instances import refuse_instances
+from placet.aggregate.likelihood.prior import LEARN
 from placet.aggregate.method_table import MIXED, mixed_model
 from placet.aggregate.mixture.em import MixtureFit, ascend, best_of_starts, in_own_order, responsibilities
-from placet.aggregate.mixture.families import PairFamily, family_of
+from placet.aggregate.mixture.families import BallotLists, PairFamily, family_of
+from placet.aggregate.mixture.joint_prior import (
+    MOST_JOINT,
+    JointPrior,
+    joint_fit,
+    joint_information,
+    joint_maximum,
+    uncertainty_of_widths,
+)
 from placet.aggregate.mixture.mallows_family import Distances
-from placet.aggregate.mixture.mixture_errors import mixture_covariance
+from placet.aggregate.mixture.mixture_errors import InformationOf, mixture_covariance, regular_information
 from placet.aggregate.mixture.voters import Family, Voters, seeding_table, voters_of
 from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.aggregate.resample import are_counts, resampled_counts
@@ -47,7 +58,8 @@ class Mixture(Estimator):
     P(voter) = sum_k share_k p(voter | group k).  A voter is an agent with all its ballots or votes if the data name
     agents, else one ballot (of weight w: w voters with this ballot).  Shares and scores maximize the likelihood, with
     the model's prior on the scores of each group, by expectation maximization from several starts; the objective
-    never decreases.  Groups are numbered by decreasing share.
+    never decreases.  A learned prior is then one of all groups (`placet.aggregate.mixture.joint_prior`): what they have
+    in common, and how far each is from it.  Groups are numbered by decreasing share.
 
     Parameters
     ----------
@@ -135,7 +147,7 @@ class Mixture(Estimator):
         for _ in range(rounds):
             count = resampled_counts(voters.count, rng)
             with algebra_threads(family.size):
-                one = ascend(family, count, self.shares_, self._states, self.max_iter, 10 * self.tol)
+                one = self._refit(family, count)
             draws.append([family.scores(state) for state in one.states])
             shares.append(one.shares)
             if progress is not None:
@@ -150,6 +162,26 @@ class Mixture(Estimator):
         return replace(self.groups_, results=results, share_stderr=stderr, set_notes=notes)
 
     # Internals
+
+    @property
+    def _information(self) -> InformationOf:
+        return regular_information if self._prior is None else partial(joint_information, prior=self._prior)
+
+    def _moves(self, family: Family, found: MixtureFit, count: Floats) -> Callable[[], Floats] | None:
+        """What the uncertainty of learned widths adds to errors."""
+        if self._prior is None:
+            return None
+        assert isinstance(family, BallotLists | PairFamily)
+        return partial(uncertainty_of_widths, family, found, count, self._prior, self.tol)
+
+    def _refit(self, family: Family, count: Floats) -> MixtureFit:
+        """The maximum for other counts of the voters, from the fit."""
+        if self._prior is None:
+            return ascend(family, count, self.shares_, self._states, self.max_iter, 10 * self.tol)
+        assert isinstance(family, BallotLists | PairFamily)
+        membership, each = responsibilities(family, self.shares_, self._states)
+        found = MixtureFit(self.shares_, self._states, membership, float(count @ each), (), False)
+        return joint_maximum(family, found, count, self._prior, 10 * self.tol)
 
     def _check(self, data: Any) -> Any:
         """Check parameters and data; return the estimator used for the groups."""
@@ -200,8 +232,8 @@ class Mixture(Estimator):
     def _hardly_better(self, family: Family, voters: Voters, found: MixtureFit) -> list[str]:
         """A note if one group less describes the voters about as well.
 
-        Where groups are hardly told apart, the likelihood is far from quadratic: its maximum exaggerates their
-        differences, and errors from its curvature are too small.
+        Where groups are hardly told apart, the likelihood is far from quadratic, and errors from its curvature are too
+        small.
         """
         k, total = len(found.shares), float(voters.count.sum())
         if k == 1:
@@ -218,9 +250,10 @@ class Mixture(Estimator):
             return []
         less = "one group describes" if k == 2 else f"{k - 1} groups describe"
         how, side = ("better", "lower") if gain < 0 else ("almost as well", "higher")
+        cover = "90 to 93 %" if self._joins(family, k) else "84 to 91 %"
         return [
-            f"{less} the voters {how} (BIC {abs(gain):.3g} {side}): differences between the groups are exaggerated, "
-            "and 95 % intervals of their scores cover only 84 to 90 % in simulations of such groups"
+            f"{less} the voters {how} (BIC {abs(gain):.3g} {side}): the groups are hardly told apart, and 95 % "
+            f"intervals of their scores cover only {cover} in simulations of such groups"
         ]
 
     def _valid(self, family: Family, voters: Voters, k: int) -> float:
@@ -237,24 +270,27 @@ class Mixture(Estimator):
     ) -> "Mixture":
         """Set the fitted attributes: groups by decreasing share, each refitted by the model, with standard errors."""
         found, models = self._alternate_fits(family, voters, found)
+        boards = [model.consensus_ for model in models]
+        found, boards, self._prior = self._with_joint_prior(family, voters, found, boards)
         order = np.lexsort((np.arange(len(found.shares)), -found.shares))
-        models = [models[g] for g in order]
-        states = [found.states[g] for g in order]
+        boards, states = [boards[g] for g in order], [found.states[g] for g in order]
         found = replace(found, shares=found.shares[order], states=states, membership=found.membership[:, order])
         blocks, share_covariance, notes = None, None, list[str]()
         if getattr(estimator, "stderr", "observed") is not None:
-            blocks, share_covariance, notes = mixture_covariance(family, found, voters.count)
-        notes += [*_notes(found, voters), *said]
+            blocks, share_covariance, notes = mixture_covariance(
+                family, found, voters.count, self._information, self._moves(family, found, voters.count)
+            )
+        notes += [*_notes(found, voters), *_prior_notes(self._prior), *said]
         results: dict[Hashable, Consensus] = {}
-        for g, model in enumerate(models):
-            c = replace(model.consensus_, support=support(voters.weighted(voters.count * found.membership[:, g])))
+        for g, board in enumerate(boards):
+            c = replace(board, support=support(voters.weighted(voters.count * found.membership[:, g])))
             results[g + 1] = _with_errors(c, family, None if blocks is None else blocks[g])
         stderr = None if share_covariance is None else np.sqrt(np.maximum(np.diag(share_covariance), 0.0))
         self._estimator, self._states = estimator, found.states
         self.k_, self.shares_, self.membership_ = len(results), found.shares, found.membership[voters.unit]
         self.groups_ = Groups(
             results,
-            method=models[0].consensus_.method,
+            method=boards[0].method,
             params=self.get_params(deep=False),
             set_notes=(*data.notes, *unused_note(data, "mixture"), *notes),
             shares=found.shares,
@@ -269,6 +305,27 @@ class Mixture(Estimator):
             trace=found.trace,
         )
         return self
+
+    def _joins(self, family: Family, k: int) -> bool:
+        """Whether the groups have a joint prior: priors are learned, and the groups are not too large."""
+        if not isinstance(family, BallotLists | PairFamily) or family.model.prior != LEARN:
+            return False
+        return k > 1 and k * family.size <= MOST_JOINT
+
+    def _with_joint_prior(
+        self, family: Family, voters: Voters, found: MixtureFit, boards: list[Consensus]
+    ) -> tuple[MixtureFit, list[Consensus], JointPrior | None]:
+        """The fit and the results of the groups with one prior, if priors are learned and the groups not too large."""
+        if not self._joins(family, len(found.shares)):
+            return found, boards, None
+        assert isinstance(family, BallotLists | PairFamily)
+        joined = joint_fit(family, found, voters.count, self.tol)
+        if joined is None:
+            return found, boards, None
+        found, prior = joined
+        with_states = [family.with_state(board, state) for board, state in zip(boards, found.states)]
+        width = math.hypot(*prior)
+        return found, [replace(c, prior=width, notes=_without_prior(c.notes)) for c in with_states], prior
 
     def _alternate_fits(self, family: Family, voters: Voters, found: MixtureFit) -> tuple[MixtureFit, list[Any]]:
         """Alternate fits by the model itself (exact centers, learned prior widths) and EM until neither helps."""
@@ -345,6 +402,19 @@ def _with_errors(c: Consensus, family: Family, covariance: Floats | None) -> Con
         if isinstance(family, PairFamily):
             beside |= family.errors_beside(c, error)
     return replace(c, stderr=None, covariance=scores, roots=None, **beside)
+
+
+def _without_prior(notes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(note for note in notes if not note.startswith("prior:"))
+
+
+def _prior_notes(prior: JointPrior | None) -> list[str]:
+    if prior is None:
+        return []
+    return [
+        f"prior: what the groups have in common is normal with standard deviation {prior.common:.3g}, each group's "
+        f"distance from it with {prior.apart:.3g}, both learned from the data"
+    ]
 
 
 def _notes(found: MixtureFit, voters: Voters) -> list[str]:

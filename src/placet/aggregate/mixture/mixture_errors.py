@@ -8,6 +8,8 @@ information of group k with voters weighted by r_nk, and shares as the softmax o
 where s_nk is the gradient of the complete log likelihood if n belonged to k, and the covariance is under r_n.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix, diags, hstack
@@ -19,6 +21,7 @@ from placet.data.arrays import Floats
 from placet.data.engines.memory import refuse_square
 
 MOST_UNKNOWNS = 3000
+InformationOf = Callable[[Family, MixtureFit, Floats], Floats]
 
 
 def observed_information(family: Family, found: MixtureFit, count: Floats) -> Floats:
@@ -44,18 +47,30 @@ def observed_information(family: Family, found: MixtureFit, count: Floats) -> Fl
     return (H + H.T) / 2
 
 
+def regular_information(family: Family, found: MixtureFit, count: Floats) -> Floats:
+    """The observed information, in which a shift of all logits, which changes nothing, has a curvature, too."""
+    H, k = observed_information(family, found, count), len(found.shares)
+    H[-k:, -k:] += max(float(count.sum()), 1.0) / k
+    return H
+
+
 def mixture_covariance(
-    family: Family, found: MixtureFit, count: Floats
+    family: Family,
+    found: MixtureFit,
+    count: Floats,
+    information: InformationOf = regular_information,
+    moves: Callable[[], Floats] | None = None,
 ) -> tuple[list[Floats] | None, Floats | None, list[str]]:
-    """Covariance (size, size) of each group's parameters, covariance (k, k) of the shares, and notes."""
+    """Covariance (size, size) of each group's parameters, covariance (k, k) of the shares, and notes.
+
+    ``moves()`` (k size + k, ...) are further independent movements of all unknowns by one standard deviation.
+    """
     k, size = len(found.shares), family.size
     if k * size > MOST_UNKNOWNS:
         return None, None, [f"more than {MOST_UNKNOWNS} unknowns: no standard errors; a bootstrap gives them"]
     refuse_square(k * size, WHAT, WAY_OUT)
-    H = observed_information(family, found, count)
-    H[k * size :, k * size :] += max(float(count.sum()), 1.0) / k  # a shift of all logits changes nothing
     try:
-        C = inverse_of(H)
+        C = inverse_of(information(family, found, count))
     except np.linalg.LinAlgError:
         C = None
     if C is None or not np.isfinite(C).all():
@@ -67,6 +82,9 @@ def mixture_covariance(
                 "voters or two groups are alike; try fewer groups"
             ],
         )
+    if moves is not None:
+        more = moves()
+        C = C + more @ more.T
     slope = np.diag(found.shares) - np.outer(found.shares, found.shares)
     blocks = [C[g * size : (g + 1) * size, g * size : (g + 1) * size] for g in range(k)]
     return blocks, slope @ C[k * size :, k * size :] @ slope, []

@@ -129,6 +129,16 @@ class Family(Protocol):
         """The estimator fitted to the weighted data, and its state."""
 
 
+class FamilyWithPrior(Family, Protocol):
+    """A model whose scores have a normal prior of a width that a state holds."""
+
+    def prior_slope(self, state: Any) -> Floats:
+        """(size,): derivatives of the log prior density."""
+
+    def with_state(self, result: Any, state: Any) -> Any:
+        """A result of this model with the parameters of a state in place of its own."""
+
+
 def seeding_table(voters: Voters) -> csr_matrix:
     """(voters, n_items): how far above the middle a voter places each item, 0 if not listed; rows have unit length.
 
