@@ -80,7 +80,8 @@ class LabelRanker(Ranker):
         Maximum number of passes over the documents.
     patience : int, optional
         Stop after this many epochs without a better ``metric``; the best epoch is kept.  By default 5, or more, so that
-        they have 300 batches; for a running mean 2 and 60, and a rise by a third of a standard error is none.
+        they have 300 batches; for a running mean 2, or more, so that they have 3,840 documents, and a rise by a third
+        of a standard error is none.
     validation : float, optional
         Fraction of the documents to hold out if ``fit`` has no validation set; by default a quarter, or a tenth of
         100,000 and more.  With the best rate and number of epochs, the network is then fitted to all documents.
