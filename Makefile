@@ -6,8 +6,7 @@ UV := $(shell command -v uv 2>/dev/null)
 # pip and uv both take package names; uv is used when it is there because it is faster
 INSTALL := $(if $(UV),VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install -q --compile-bytecode,$(BIN)/python -m pip install -q --disable-pip-version-check)
 STAMPS := $(VENV)/stamps
-# one worker more than the two cores that are asked for: browsers and stopped commands make tests wait
-JOBS ?= 3
+JOBS ?= 2
 
 .PHONY: demo test browser check lint types docs bench experiments mutants fuzz certificates clean bounds torture oldest licenses lock locked wheel
 
