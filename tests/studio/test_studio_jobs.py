@@ -108,7 +108,7 @@ def test_a_lane_goes_on_after_what_cannot_be_sent(monkeypatch, capsys):
         assert second.state == "done"
     finally:
         jobs.close()
-    assert "pickle" in capsys.readouterr().err
+    assert "local object" in capsys.readouterr().err
 
 
 def test_any_number_may_wait_and_threads_are_free():

@@ -66,6 +66,7 @@ REFUSED: dict[str, dict[str, str]] = {
         **_all(CATEGORIES, "enable_categorical feature_types max_cat_to_onehot max_cat_threshold"),
         **_all("all features are drawn alike: give feature_fraction=", "feature_weights"),
         **_all("the table has them", "num_feature num_trees name version metrics"),
+        "rng_state": "give random_state=",
     },
     "catboost": {
         **_all(LOSS, "loss_function objective boost_from_average custom_loss"),
