@@ -108,6 +108,29 @@ def test_a_bad_database_is_refused_in_words_and_left_as_it_is(tmp_path, what):
     assert before is None or path.read_bytes() == before
 
 
+def test_a_broken_database_is_closed_again(tmp_path, monkeypatch):
+    """One that breaks while it is opened, too."""
+    opened = []
+
+    class Connection(sqlite3.Connection):
+        def __init__(self, *given, **options):
+            super().__init__(*given, **options)
+            opened.append(self)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **options: connect(*given, factory=Connection, **options))
+    path = tmp_path / "studio.sqlite"
+    path.write_bytes(bytes(range(256)) * 40)
+    for schema in ("CREATE TABLE t (x)", "no statement"):
+        with pytest.raises(ValueError, match="cannot be read"):
+            workspace.open_database(path, schema)
+        path.unlink()
+    assert len(opened) == 2
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+
+
 def test_a_workspace_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "w").write_text("x")
     with pytest.raises(ValueError, match="this is a file"):

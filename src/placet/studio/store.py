@@ -74,8 +74,8 @@ class Store:
         workspace.prepare(self.folder)
         self._lock = workspace.hold(self.folder)
         try:
-            self._reader, self._reading = workspace.open_database(self.database, _SCHEMA), threading.Lock()
             workspace.clear_unfinished(self.folder)
+            self._reader, self._reading = workspace.open_database(self.database, _SCHEMA), threading.Lock()
         except BaseException:
             self._lock.close()
             raise

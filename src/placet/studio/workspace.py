@@ -133,10 +133,20 @@ def _flush_folder(path: Path) -> None:
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to the database of a workspace."""
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30)
-    connection.row_factory = sqlite3.Row
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
-        connection.execute(f"PRAGMA {pragma}")
+    with _closed_by_error(connection):
+        connection.row_factory = sqlite3.Row
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
+            connection.execute(f"PRAGMA {pragma}")
     return connection
+
+
+@contextlib.contextmanager
+def _closed_by_error(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
 
 
 def open_database(path: Path, schema: str) -> sqlite3.Connection:
@@ -145,10 +155,12 @@ def open_database(path: Path, schema: str) -> sqlite3.Connection:
     _keep_private(path, True)
     with _in_words(path):
         connection = connect(path)
-        problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if problem != "ok":
-            raise sqlite3.DatabaseError(problem.replace("\n", " "))
-        connection.executescript(f"{schema}; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};")
+        with _closed_by_error(connection):
+            problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if problem != "ok":
+                raise sqlite3.DatabaseError(problem.replace("\n", " "))
+            numbers = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+            connection.executescript(f"{schema}; {numbers}")
     return connection
 
 
