@@ -72,17 +72,17 @@ def ascend(
     for accelerating the convergence of any EM algorithm, 2008), and accepted only if it increases the objective.
     """
     close = tol * max(float(count.sum()), 1.0)
-    point = _evaluate(family, count, shares, states)
+    point = evaluate(family, count, shares, states)
     rounds, converged = [*trace, point.objective], False
     path = [point]
     for _ in range(max_iter):
         columns = point.membership.T
         states = [family.improve(count * column, state) for column, state in zip(columns, point.states)]
-        new = _evaluate(family, count, shares_of(count, point.membership), states)
+        new = evaluate(family, count, shares_of(count, point.membership), states)
         path.append(new)
         if len(path) == 3:
             far = _extrapolate(family, path)
-            tried = None if far is None else _evaluate(family, count, *far)
+            tried = None if far is None else evaluate(family, count, *far)
             new = new if tried is None or not tried.objective > new.objective else tried
             path = [new]
         rise, point = new.objective - point.objective, new
@@ -93,7 +93,8 @@ def ascend(
     return replace(point, trace=tuple(rounds), converged=converged)
 
 
-def _evaluate(family: Family, count: Floats, shares: Floats, states: list[Any]) -> MixtureFit:
+def evaluate(family: Family, count: Floats, shares: Floats, states: list[Any]) -> MixtureFit:
+    """The point with these shares and states: memberships, log likelihood and objective."""
     membership, each = responsibilities(family, shares, states)
     value = float(count @ each)
     objective = value + sum(map(family.log_prior, states))

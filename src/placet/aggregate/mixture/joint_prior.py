@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 
 from placet.aggregate.likelihood.information import inverse_of
 from placet.aggregate.likelihood.prior import NARROWEST, WIDEST_PRIOR
-from placet.aggregate.mixture.em import MixtureFit, responsibilities
+from placet.aggregate.mixture.em import MixtureFit, evaluate
 from placet.aggregate.mixture.mixture_errors import regular_information
 from placet.aggregate.mixture.voters import FamilyWithPrior, bounded_log
 from placet.data.arrays import Floats
@@ -30,10 +30,10 @@ MOST_TURNS, CLOSE = 15, 0.01
 
 MOST_STEPS, ENOUGH_RISE, SHORTEST = 30, 1e-4, 1e-6
 FLATTEST = 1e-3
+"""Least curvature that a Newton step takes a direction to have."""
+
 STEP = 0.1
 """Change of the logarithm of a width over which the unknowns are taken to move along a line."""
-
-"""Least curvature that a Newton step takes a direction to have."""
 
 
 class JointPrior(NamedTuple):
@@ -52,10 +52,10 @@ def joint_fit(
     family: FamilyWithPrior, found: MixtureFit, count: Floats, tol: float
 ) -> tuple[MixtureFit, JointPrior] | None:
     """The groups with a learned joint prior, from a fit with separate ones; None where the information is singular."""
-    scores = _scores(family, found)
+    scores, trace = _scores(family, found), found.trace
     prior = _widths(scores[:, None] * scores[None])
     for _ in range(MOST_TURNS):
-        found = joint_maximum(family, found, count, prior, tol)
+        found = joint_maximum(family, count, found.shares, found.states, prior, tol)
         try:
             C = inverse_of(joint_information(family, found, count, prior))
         except np.linalg.LinAlgError:
@@ -64,44 +64,49 @@ def joint_fit(
         prior = _widths(scores[:, None] * scores[None] + _covariances(C, scores, family.size))
         if max(abs(math.log(new / old)) for new, old in zip(prior, before)) < CLOSE:
             break
-    return joint_maximum(family, found, count, prior, tol), prior
+    found = joint_maximum(family, count, found.shares, found.states, prior, tol)
+    return replace(found, trace=trace), prior
 
 
 def joint_maximum(
-    family: FamilyWithPrior, found: MixtureFit, count: Floats, prior: JointPrior, tol: float
+    family: FamilyWithPrior, count: Floats, shares: Floats, states: list[Any], prior: JointPrior, tol: float
 ) -> MixtureFit:
-    """The maximum of the posterior of all groups and shares for a given prior, from ``found``."""
-    states = [state._replace(width=prior.apart) for state in found.states]
-    found = replace(found, states=states, converged=False)
-    value, close = objective(family, found, count, prior), tol * max(float(count.sum()), 1.0)
+    """The maximum of the posterior of all groups and shares for a given prior, from these."""
+    found = evaluate(family, count, shares, [state._replace(width=prior.apart) for state in states])
+    close = tol * max(float(count.sum()), 1.0)
     for _ in range(MOST_STEPS):
         slope = joint_slope(family, found, count, prior)
         step = _ascent(joint_information(family, found, count, prior), slope)
-        length, promised = 1.0, float(slope @ step)
-        new, risen = _move(family, found, count, step), -math.inf
-        while (
-            new is None
-            or not (risen := objective(family, new, count, prior)) >= value + ENOUGH_RISE * length * promised
-        ):
-            length /= 2
-            if length < SHORTEST:
-                return replace(found, converged=True)
-            new = _move(family, found, count, length * step)
-        rise, value, found = risen - value, risen, new
+        new = _uphill(family, found, count, prior, step, ENOUGH_RISE * float(slope @ step))
+        if new is None:  # to the last digit
+            return replace(found, converged=True)
+        rise, found = _objective(family, new, prior) - _objective(family, found, prior), new
         if rise <= close:
             return replace(found, converged=True)
     return found
 
 
-def objective(family: FamilyWithPrior, found: MixtureFit, count: Floats, prior: JointPrior) -> float:
+def _uphill(
+    family: FamilyWithPrior, found: MixtureFit, count: Floats, prior: JointPrior, step: Floats, enough: float
+) -> MixtureFit | None:
+    """Where the longest of ever shorter steps ends that goes up by its share of ``enough``; None if none does."""
+    value, length = _objective(family, found, prior), 1.0
+    while length >= SHORTEST:
+        new = _move(family, found, count, length * step)
+        if new is not None and _objective(family, new, prior) >= value + length * enough:
+            return new
+        length /= 2
+    return None
+
+
+def _objective(family: FamilyWithPrior, found: MixtureFit, prior: JointPrior) -> float:
     """Log likelihood plus log prior, up to a constant."""
     common = _scores(family, found).sum(axis=0)
-    beside = sum(map(family.log_prior, found.states))
-    return found.log_likelihood + beside + 0.5 * prior.pull(len(found.shares)) * float(common @ common)
+    return found.objective + 0.5 * prior.pull(len(found.shares)) * float(common @ common)
 
 
 def joint_slope(family: FamilyWithPrior, found: MixtureFit, count: Floats, prior: JointPrior) -> Floats:
-    """(k size + k,): the gradient of `objective` in the parameters of each group in turn, then in the logits."""
+    """(k size + k,): the gradient of the log posterior in the parameters of each group in turn, then in the logits."""
     common, k = _scores(family, found).sum(axis=0), len(found.shares)
     parts = []
     for g, state in enumerate(found.states):
@@ -112,7 +117,7 @@ def joint_slope(family: FamilyWithPrior, found: MixtureFit, count: Floats, prior
 
 
 def joint_information(family: FamilyWithPrior, found: MixtureFit, count: Floats, prior: JointPrior) -> Floats:
-    """(k size + k, k size + k): minus the second derivatives of `objective`."""
+    """(k size + k, k size + k): minus the second derivatives of the log posterior."""
     k, size = len(found.shares), family.size
     H = regular_information(family, found, count)
     item = np.arange(len(family.scores(found.states[0])))
@@ -123,16 +128,16 @@ def joint_information(family: FamilyWithPrior, found: MixtureFit, count: Floats,
 
 
 def uncertainty_of_widths(
-    family: FamilyWithPrior, found: MixtureFit, count: Floats, prior: JointPrior, tol: float
+    family: FamilyWithPrior, found: MixtureFit, count: Floats, prior: JointPrior, tol: float, covariance: Floats
 ) -> Floats:
     """(k size + k, 2): how far the unknowns move with one standard error of the logarithm of each width.
 
     That error is 1 / sqrt(2 n), n being how many numbers the width is learned from: of those it describes, what the
-    data and not the prior say.
+    data and not the prior say.  ``covariance`` is the inverse of the information.
     """
-    C, scores = inverse_of(joint_information(family, found, count, prior)), _scores(family, found)
+    scores = _scores(family, found)
     k, n = scores.shape
-    own = _covariances(C, scores, family.size)
+    own = _covariances(covariance, scores, family.size)
     middle = own.mean(axis=(0, 1))
     known = (
         n - float(middle.sum()) / (prior.common**2 + prior.apart**2 / k),
@@ -141,10 +146,11 @@ def uncertainty_of_widths(
     moves = []
     for name, amount in zip(JointPrior._fields, known):
         ends = [
-            _unknowns(family, joint_maximum(family, found, count, prior._replace(**{name: width}), tol))
+            joint_maximum(family, count, found.shares, found.states, prior._replace(**{name: width}), tol)
             for width in getattr(prior, name) * np.exp([-STEP, STEP])
         ]
-        moves.append((ends[1] - ends[0]) / (2 * STEP * math.sqrt(2 * max(amount, 1.0))))
+        low, high = (_unknowns(family, end) for end in ends)
+        moves.append((high - low) / (2 * STEP * math.sqrt(2 * max(amount, 1.0))))
     return np.array(moves).T
 
 
@@ -197,5 +203,4 @@ def _move(family: FamilyWithPrior, found: MixtureFit, count: Floats, step: Float
         return None
     logit = bounded_log(found.shares) + step[k * size :]
     shares = np.exp(logit - logsumexp(logit))
-    membership, each = responsibilities(family, shares, states)
-    return replace(found, shares=shares, states=states, membership=membership, log_likelihood=float(count @ each))
+    return evaluate(family, count, shares, states)

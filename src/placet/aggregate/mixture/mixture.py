@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from placet.aggregate.mixture.joint_prior import (
     uncertainty_of_widths,
 )
 from placet.aggregate.mixture.mallows_family import Distances
-from placet.aggregate.mixture.mixture_errors import InformationOf, mixture_covariance, regular_information
+from placet.aggregate.mixture.mixture_errors import mixture_covariance
 from placet.aggregate.mixture.voters import Family, Voters, seeding_table, voters_of
 from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.aggregate.resample import are_counts, resampled_counts
@@ -163,25 +163,21 @@ class Mixture(Estimator):
 
     # Internals
 
-    @property
-    def _information(self) -> InformationOf:
-        return regular_information if self._prior is None else partial(joint_information, prior=self._prior)
-
-    def _moves(self, family: Family, found: MixtureFit, count: Floats) -> Callable[[], Floats] | None:
-        """What the uncertainty of learned widths adds to errors."""
+    def _covariances(self, family: Family, found: MixtureFit, count: Floats) -> tuple[Any, Any, list[str]]:
+        """Those of `mixture_covariance`, under the prior of the groups."""
         if self._prior is None:
-            return None
+            return mixture_covariance(family, found, count)
         assert isinstance(family, BallotLists | PairFamily)
-        return partial(uncertainty_of_widths, family, found, count, self._prior, self.tol)
+        information = partial(joint_information, prior=self._prior)
+        moves = partial(uncertainty_of_widths, family, found, count, self._prior, self.tol)
+        return mixture_covariance(family, found, count, information, moves)
 
     def _refit(self, family: Family, count: Floats) -> MixtureFit:
         """The maximum for other counts of the voters, from the fit."""
         if self._prior is None:
             return ascend(family, count, self.shares_, self._states, self.max_iter, 10 * self.tol)
         assert isinstance(family, BallotLists | PairFamily)
-        membership, each = responsibilities(family, self.shares_, self._states)
-        found = MixtureFit(self.shares_, self._states, membership, float(count @ each), (), False)
-        return joint_maximum(family, found, count, self._prior, 10 * self.tol)
+        return joint_maximum(family, count, self.shares_, self._states, self._prior, 10 * self.tol)
 
     def _check(self, data: Any) -> Any:
         """Check parameters and data; return the estimator used for the groups."""
@@ -277,9 +273,7 @@ class Mixture(Estimator):
         found = replace(found, shares=found.shares[order], states=states, membership=found.membership[:, order])
         blocks, share_covariance, notes = None, None, list[str]()
         if getattr(estimator, "stderr", "observed") is not None:
-            blocks, share_covariance, notes = mixture_covariance(
-                family, found, voters.count, self._information, self._moves(family, found, voters.count)
-            )
+            blocks, share_covariance, notes = self._covariances(family, found, voters.count)
         notes += [*_notes(found, voters), *_prior_notes(self._prior), *said]
         results: dict[Hashable, Consensus] = {}
         for g, board in enumerate(boards):
@@ -306,7 +300,7 @@ class Mixture(Estimator):
         )
         return self
 
-    def _joins(self, family: Family, k: int) -> bool:
+    def _joins(self, family: Family, k: int) -> TypeGuard[BallotLists | PairFamily]:
         """Whether the groups have a joint prior: priors are learned, and the groups are not too large."""
         if not isinstance(family, BallotLists | PairFamily) or family.model.prior != LEARN:
             return False
@@ -318,7 +312,6 @@ class Mixture(Estimator):
         """The fit and the results of the groups with one prior, if priors are learned and the groups not too large."""
         if not self._joins(family, len(found.shares)):
             return found, boards, None
-        assert isinstance(family, BallotLists | PairFamily)
         joined = joint_fit(family, found, voters.count, self.tol)
         if joined is None:
             return found, boards, None

@@ -59,11 +59,12 @@ def mixture_covariance(
     found: MixtureFit,
     count: Floats,
     information: InformationOf = regular_information,
-    moves: Callable[[], Floats] | None = None,
+    moves: Callable[[Floats], Floats] | None = None,
 ) -> tuple[list[Floats] | None, Floats | None, list[str]]:
     """Covariance (size, size) of each group's parameters, covariance (k, k) of the shares, and notes.
 
-    ``moves()`` (k size + k, ...) are further independent movements of all unknowns by one standard deviation.
+    ``moves(C)`` (k size + k, ...), C being the inverse of the information, are further independent movements of all
+    unknowns by one standard deviation.
     """
     k, size = len(found.shares), family.size
     if k * size > MOST_UNKNOWNS:
@@ -83,7 +84,7 @@ def mixture_covariance(
             ],
         )
     if moves is not None:
-        more = moves()
+        more = moves(C)
         C = C + more @ more.T
     slope = np.diag(found.shares) - np.outer(found.shares, found.shares)
     blocks = [C[g * size : (g + 1) * size, g * size : (g + 1) * size] for g in range(k)]
