@@ -26,7 +26,7 @@ from placet.aggregate.result.initial_scores import start_scores
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.scores.score_consensus import consensus_of_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
-from placet.data.arrays import Floats, with_columns
+from placet.data.arrays import Floats, tier_runs, with_columns
 from placet.data.contests.games import Games
 from placet.data.errors import as_choices
 from placet.data.parameters import check_seed
@@ -353,13 +353,10 @@ def expected_seconds(
 
 def _inner_ties(data: Rankings | Comparisons) -> int:
     """Number of rows that tie with others above the last tier of their ballot."""
-    if isinstance(data, Comparisons) or not len(data.item):
+    if isinstance(data, Comparisons):
         return 0
-    ballot, tier = data.ballot, data.tier
-    size = np.bincount(data.offsets[:-1][ballot] + tier, minlength=len(tier))  # a tier has a row at least: no two meet
-    last = np.zeros(len(data), np.int64)
-    np.maximum.at(last, ballot, tier)
-    return int(((size[data.offsets[:-1][ballot] + tier] > 1) & (tier < last[ballot])).sum())
+    first, size = tier_runs(data.tier, data.offsets)
+    return int(size[(size > 1) & ~np.isin(first + size, data.offsets)].sum())
 
 
 class FitCounter:
