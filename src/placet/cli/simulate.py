@@ -116,13 +116,10 @@ def judged_votes(
 
 def _by_source(sources: Any) -> Any:
     """Votes of several sources as those of agents."""
-    from dataclasses import replace
-
-    import numpy as np
-
     from placet.data import concat
+    from placet.io.several_files import of_one_agent
 
-    return concat([replace(v, agent=np.zeros(len(v), np.int64), agents=(name,)) for name, v in sources.items()])
+    return concat([of_one_agent(votes, name) for name, votes in sources.items()])
 
 
 @app.command("benchmark-table", cls=Command, context_settings=HELP)

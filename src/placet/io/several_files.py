@@ -110,7 +110,7 @@ def _concat(files: Sequence[Path], parts: list[Any]) -> Any:
     if len(lists) < len(parts):
         return concat(parts)
     if all(part.agent is None for part in lists):
-        return concat([_with_agent(part, _name(file, files)) for file, part in zip(files, lists)])
+        return concat([of_one_agent(part, _name(file, files)) for file, part in zip(files, lists)])
     if any(part.agent is None for part in lists) or not _meet_twice(lists):
         return concat(lists)
     tags = Counter(tag for part in lists for tag in set(part.agents or ()))
@@ -121,8 +121,8 @@ def _concat(files: Sequence[Path], parts: list[Any]) -> Any:
     return joined
 
 
-def _with_agent(part: Rankings, name: str) -> Rankings:
-    """Rank lists without tags, all by one engine."""
+def of_one_agent(part: Any, name: Hashable) -> Any:
+    """Ballots or votes without agents as those of one, such as rank lists of an engine."""
     return replace(part, agent=np.zeros(len(part), np.int64), agents=(name,))
 
 
