@@ -5,6 +5,9 @@ from collections.abc import Hashable, Sequence
 
 from placet.report.figures import Notes, PageBlock, Sentence, sentences
 
+TIES = r"\1 votes were ties. They count: a tie says that two items are close."
+VOTERS = r"Votes of one voter are not independent: each of \1 counts as one."
+
 LAY: tuple[tuple[str, str], ...] = (
     (r"read as ", ""),
     (r"no method was named: ", ""),
@@ -13,11 +16,11 @@ LAY: tuple[tuple[str, str], ...] = (
         r"prior: ",
         "An item with little data is drawn toward the middle, so that a few lucky results do not put it on top.",
     ),
-    (r"(\d\S*) ties? (?:was|were) fitted by", r"\1 votes were ties. They count: a tie says that two items are close."),
+    (r"(\d\S*) ties? (?:was|were) fitted by", TIES),
     (r"uncertainty(?: from|:) ", ""),
     (
         r"standard errors are by agent: (\d+) agents",
-        r"Votes of one voter are not independent: each of \1 counts as one.",
+        VOTERS,
     ),
     (r"variances: ", ""),
     (r"\w+ scale: ", ""),
@@ -30,8 +33,8 @@ LAY: tuple[tuple[str, str], ...] = (
 """Pattern of a note that belongs to the log -> what a reader must know of it, or nothing."""
 
 OF_SEVERAL = {
-    LAY[4][1]: "Some votes were ties. They count: a tie says that two items are close.",
-    LAY[6][1]: "Votes of one voter are not independent: each voter counts as one.",
+    TIES: "Some votes were ties. They count: a tie says that two items are close.",
+    VOTERS: "Votes of one voter are not independent: each voter counts as one.",
 }
 """Words with a number, which is that of one board -> the same of several boards, which have a number each."""
 
