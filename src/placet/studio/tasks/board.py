@@ -20,6 +20,7 @@ from placet.aggregate.result.result_files import WRITERS, beside_json
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.data import Comparisons, DataError, Rankings, Scores
 from placet.data.parameters import parse_value
+from placet.data.sources import evidence_count
 from placet.output.numbers import percent
 from placet.report import write_consensus_page
 from placet.report.data_words import evidence
@@ -73,7 +74,7 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
         "beside": {name: rows for name, rows in beside_json(chosen).items() if name != "history"},
         "time": _time_of(data, path),
         "reading": asked.reading,
-        "lead": lead_of(chosen, evidence(shown_data(data, asked).describe()), asked.level),
+        "lead": lead_of(chosen, _evidence(shown_data(data, asked)), asked.level),
         "columns": board_columns(chosen, asked.level),
         "has_wins": chosen.win is not None,
         "has_errors": chosen.stderr is not None,
@@ -188,6 +189,14 @@ def _time_of(data: Any, path: str) -> dict[str, Any] | None:
     names = column_names(path)
     guess = next((name for name in names if set(re.split(r"[^a-z]+", name.lower())) & TIME_WORDS), "")
     return {"known": False, "columns": names, "guess": guess} if guess else None
+
+
+def _evidence(data: BoardData) -> str:
+    """How much data there are, and from when; `describe` would count far more at every look."""
+    unit = "votes" if isinstance(data, Comparisons) else "weight"
+    time = data.time if isinstance(data, Comparisons) else None
+    period = None if time is None or not len(time) else (str(time.min()), str(time.max()))
+    return evidence({unit: evidence_count(data)}, period)
 
 
 def board_columns(c: Consensus, level: float) -> dict[str, Any]:

@@ -85,16 +85,16 @@ def joint(progress: Any, **question: Any) -> dict[str, Any]:
     """The ranking in columns, best first; the sources, and the items on which they differ most."""
     asked = JointQuestion(**question)
     sources, notes, stamps = asked.read()
-    board = joint_consensus(sources)
+    board, about = joint_consensus(sources), sources.describe()
     assert board.sources is not None
     apart = board.sources.deviations_frame().sort("p", "item").head(MOST_DEVIATIONS)
     return {
         "method": board.method,
         "names": list(sources),
         "target": asked.target,
-        "amounts": {name: about for name, about in sources.describe().items() if str(name).startswith("source ")},
+        "amounts": {name: told for name, told in about.items() if str(name).startswith("source ")},
         "notes": [*notes, *board.notes],
-        "lead": lead_of(board, evidence(sources.describe()), LEVEL),
+        "lead": lead_of(board, evidence(about), LEVEL),
         "columns": board_columns(board, LEVEL),
         "sources": board.sources.to_frame().to_dicts(),
         "deviations": apart.to_dicts(),

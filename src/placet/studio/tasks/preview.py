@@ -167,10 +167,11 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
             "can_skip": _can_skip(error),
         }
         return about
-    told = {**data.describe(), "kind": kind_of(data)}
+    kind = kind_of(data)
+    told = {**data.describe(), "kind": kind}
     facts = [(DATA.get(key, key), _fact(value)) for key, value in told.items() if value is not None]
     notes = [_with_file_names(note, path, name) for note in (*getattr(data, "notes", ()), *left_out)]
-    about |= {"kind": kind_of(data), "shape": shape_of(data), "facts": facts, "notes": notes, "uses": uses_of(data)}
+    about |= {"kind": kind, "shape": shape_of(data), "facts": facts, "notes": notes, "uses": uses_of(data)}
     about["stamp"] = stamp
     if isinstance(data, Rankings | Comparisons):
         about["groups"] = _groups(data)
