@@ -16,7 +16,7 @@ demo: $(STAMPS)/placet
 # the browser tests need chromium, and axe-core for accessibility; what cannot be had they skip, and say so
 AXE := build/axe.min.js
 browser: $(STAMPS)/test $(AXE)
-	$(BIN)/python -m pytest tests/studio/test_studio_browser.py tests/studio/test_studio_decisive.py tests/report/test_report_browser.py
+	PLACET_ARTIFACTS=build/screenshots $(BIN)/python -m pytest tests/studio/test_studio_browser.py tests/studio/test_studio_keyboard.py tests/studio/test_studio_decisive.py tests/report/test_report_browser.py
 
 $(AXE):
 	mkdir -p build

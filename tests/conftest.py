@@ -41,3 +41,12 @@ def placet_command(monkeypatch, capsys):
 def answer(placet_command):
     """``answer(*words, code=0)``: what ``placet`` prints, or says on stderr where it is expected to fail."""
     return lambda *words, code=0: placet_command(*words, code=code)[code != 0]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser for the tests of a file that have ``browser.needs_browser``."""
+    from browser import launched
+
+    with launched() as found:
+        yield found

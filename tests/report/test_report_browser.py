@@ -1,31 +1,20 @@
 """The page in a real browser: search and sort, the phone, the dark, names in any direction, and no fault by axe-core.
 
-Needs what ``test_studio_browser.py`` needs; ``make browser`` runs both.  Without a browser the tests are skipped.
+``browser.py`` says what they need.
 """
 
 import csv
 import itertools
-import os
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("playwright", reason="pip install playwright")
-from playwright.sync_api import sync_playwright
+from browser import faults_by_axe, needs_browser
 
 import placet
 from placet import simulate
 from placet.report import Origin, write_consensus_page, write_slices_page
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-ROOT = Path(__file__).parents[2]
-AXE = Path(os.environ.get("PLACET_AXE", ROOT / "build" / "axe.min.js"))
-REQUIRED = bool(os.environ.get("PLACET_BROWSER"))
-pytestmark = pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no chromium on this machine")
+pytestmark = needs_browser
 LONG = "A model with a very long name that somebody once thought was a good idea (instruct, quantized, 2026-11-16)"
 NAMES = [
     "Ada",
@@ -71,14 +60,6 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def opened(chromium, folder):
     """A function that opens a page; what the browser complains about, or fetches, fails the test."""
@@ -109,12 +90,10 @@ def opened(chromium, folder):
 def test_no_fault_by_axe_and_nothing_wider_than_the_screen(opened, name, size):
     page = opened(name, size)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    if not AXE.is_file():
-        assert not REQUIRED, f"{AXE} is not there; make {AXE.relative_to(ROOT)}"
-        pytest.skip(f"{AXE} is not there")
-    page.evaluate(AXE.read_text() + ";0")
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    assert [(one["id"], one["nodes"][0]["target"]) for one in found["violations"]] == []
+    faults = faults_by_axe(page)
+    if faults is None:
+        pytest.skip("no axe-core; make build/axe.min.js")
+    assert faults == []
 
 
 def shown(page):

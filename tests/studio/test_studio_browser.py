@@ -1,13 +1,10 @@
 """The studio in a real browser: the stories on a desktop and a phone, by keyboard, and without accessibility faults.
 
-Needs Playwright and a chromium; screenshots are kept in ``$PLACET_ARTIFACTS`` (default: build/screenshots).  axe-core is
-taken from ``$PLACET_AXE`` or build/axe.min.js, which ``make browser`` fetches.  Without a browser the tests are skipped,
-unless ``$PLACET_BROWSER`` is set, as on CI.
+``browser.py`` says what they need.  Screenshots are kept in the folder ``$PLACET_ARTIFACTS``, if it is set.
 """
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,22 +13,14 @@ import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
-pytest.importorskip("playwright")
-from playwright.sync_api import expect, sync_playwright
+from browser import faults_by_axe, needs_browser
+from playwright.sync_api import expect
 
 from placet import io, simulate
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-ROOT = Path(__file__).parents[2]
-SHOTS = Path(os.environ.get("PLACET_ARTIFACTS", ROOT / "build" / "screenshots"))
-AXE = Path(os.environ.get("PLACET_AXE", ROOT / "build" / "axe.min.js"))
+SHOTS = os.environ.get("PLACET_ARTIFACTS")  # a folder to keep screenshots in
 NASTY = "<img src=x onerror=alert(1)>"
-REQUIRED = bool(os.environ.get("PLACET_BROWSER"))  # set where a missing browser is a fault, not a reason to skip
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and not REQUIRED, reason="no chromium on this machine; apt-get install chromium"
-)
+pytestmark = needs_browser
 SIZES = {"desktop": {"width": 1200, "height": 850}, "phone": {"width": 390, "height": 800}}
 
 
@@ -96,14 +85,6 @@ def url(folder):
     process.communicate(timeout=60)
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(params=["desktop", "phone"])
 def page(request, chromium, url):
     yield from pages(chromium, url, request.param)
@@ -144,8 +125,8 @@ def dataset(page, name):
 
 
 def shoot(page, name):
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SHOTS / f"{name}-{page.size}.png", full_page=True, caret="initial")
+    if SHOTS:
+        page.screenshot(path=Path(SHOTS, f"{name}-{page.size}.png"), full_page=True, caret="initial")
 
 
 def check_axe(page):
@@ -153,17 +134,8 @@ def check_axe(page):
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), (
         f"{page.url} scrolls sideways"
     )
-    if not AXE.is_file():
-        assert not REQUIRED, f"{AXE} is not there; make {AXE.relative_to(ROOT)}"
-        return
-    page.evaluate(AXE.read_text() + ";window.axeLoaded = true")
-    found = page.evaluate(
-        "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations']})"
-    )
-    faults = [
-        (one["id"], [node["target"] for node in one["nodes"]][:3], one["nodes"][0]["failureSummary"])
-        for one in found["violations"]
-    ]
+    rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+    faults = faults_by_axe(page, runOnly=rules)
     assert not faults, faults
 
 

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
-pytest.importorskip("playwright")
+from browser import needs_browser
 from playwright.sync_api import expect
-from test_studio_browser import CHROMIUM, REQUIRED, SIZES, check_axe, chromium, pages, shoot  # noqa: F401  a fixture
+from test_studio_browser import SIZES, check_axe, pages, shoot
 
 from placet import io, simulate
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and not REQUIRED, reason="no chromium on this machine; apt-get install chromium"
-)
+pytestmark = needs_browser
 NAMES = ["Ada", "Bob", "Cleo", "Dora", "Eve"]
 
 
@@ -40,7 +38,7 @@ def url(folder):
 
 
 @pytest.fixture
-def desktop(chromium, url):  # noqa: F811  the fixture
+def desktop(chromium, url):
     yield from pages(chromium, url, "desktop")
 
 

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
-pytest.importorskip("playwright")
+from browser import needs_browser
 from playwright.sync_api import expect
-from test_studio_browser import CHROMIUM, REQUIRED, check_axe, chromium, pages, shoot  # noqa: F401  a fixture
+from test_studio_browser import check_axe, pages, shoot
 
 from placet import io, simulate
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and not REQUIRED, reason="no chromium on this machine; apt-get install chromium"
-)
+pytestmark = needs_browser
 NAMES = ["Ada", "Bob", "Cleo", "Dora", "Eve", "Finn"]
 PICTURE = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -55,12 +53,12 @@ def url(folder):
 
 
 @pytest.fixture
-def keys(chromium, url):  # noqa: F811  the fixture
+def keys(chromium, url):
     yield from pages(chromium, url, "desktop")
 
 
 @pytest.fixture
-def phone(chromium, url):  # noqa: F811  the fixture
+def phone(chromium, url):
     yield from pages(chromium, url, "phone")
 
 
