@@ -1,6 +1,6 @@
 """Simulated queries with known shapes of the truth, at any size, from one documented generator.
 
-A query has ``ROWS`` rows on average (from half to one and a half times as many), and a row has ``n_features`` features, of which the truth reads
+A query has ``rows`` rows on average, ``ROWS`` if nothing is said (from half to one and a half times as many), and a row has ``n_features`` features, of which the truth reads
 the first ``READ``.  Features are normal; half of their variance is common to the rows of a query (its length, its topic), and the last
 features are noisy copies of the first ones, as a search engine's features are.  The truth f is scaled to variance 1 within queries, noise with the
 deviation ``NOISE`` is added, and grades are cut at quantiles of the sum over all rows, so that queries differ in the number of relevant rows.
@@ -75,11 +75,13 @@ def steps(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 TERMS = {"additive": additive, "interactions": interactions, "steps": steps}
 
 
-def simulated(shape: str, n_queries: int, n_features: int, seed: int, draw: int = 0) -> Queries:
-    """Queries of a shape; equal ``seed`` is the same truth, equal ``draw`` too the same rows."""
+def simulated(
+    shape: str, n_queries: int, n_features: int, seed: int, draw: int = 0, *, rows: int = ROWS
+) -> Queries:
+    """Queries of a shape, with ``rows`` rows on average; equal ``seed`` is the same truth, equal ``draw`` too the same rows."""
     law = np.random.default_rng([seed, sorted(SHARES).index(shape)])
     rng = np.random.default_rng([seed, sorted(SHARES).index(shape), 1 + draw])
-    size = rng.integers(ROWS // 2, 3 * ROWS // 2 + 1, n_queries)
+    size = rng.integers(rows // 2, 3 * rows // 2 + 1, n_queries)
     query = np.repeat(np.arange(n_queries), size)
     n, read = len(query), min(READ, n_features)
     copied = law.integers(0, read, n_features - read)

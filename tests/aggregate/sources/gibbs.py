@@ -41,26 +41,32 @@ class Chains:
         self.w, self.a, self.v = 0.5 * rng.standard_normal((3, chains))
         self.related = rng.random(chains) < 0.5
         self.steps, self.burning = {}, True
-        self.now = self.log_density(self.theta, self.u, self.w, self.a, self.v)
+        self.said = log_likelihood(human, self.theta), log_likelihood(judge, self.u)
+        self.now = self.log_prior(self.theta, self.u, self.w, self.a, self.v) + sum(self.said)
 
-    def log_density(self, theta, u, w, a, v):
-        """(chains,): of everything, at scores, log widths and whether the judge is related."""
+    def log_prior(self, theta, u, w, a, v):
+        """(chains,): of scores, log widths and whether the judge is related."""
         off = u - (self.related * np.exp(a))[:, None] * theta
         prior = 2 * w - 0.5 * np.exp(2 * w) / SPREAD**2 - 0.5 * (a / SCALE) ** 2 + v - 0.5 * np.exp(2 * v) / WIDTH**2
         normal = -self.n * w - 0.5 * (theta**2).sum(axis=1) * np.exp(-2 * w)
         own = -self.n * v - 0.5 * (off**2).sum(axis=1) * np.exp(-2 * v)
-        return prior + normal + own + log_likelihood(self.human, theta) + log_likelihood(self.judge, u)
+        return prior + normal + own
 
     def move(self, name, propose):
         """A random walk: ``propose(step)`` gives the new (theta, u, w, a, v) and the log volume of the map."""
         here = self.theta, self.u, self.w, self.a, self.v
         step = self.steps.setdefault(name, 0.5)
         there, volume = propose(step * self.rng.standard_normal(len(self.w)))
-        density = self.log_density(*there)
+        said = tuple(  # what scores that stay say is known
+            known if new is old else log_likelihood(votes, new)
+            for known, votes, new, old in zip(self.said, (self.human, self.judge), there, here)
+        )
+        density = self.log_prior(*there) + sum(said)
         taken = np.log(self.rng.random(len(self.w))) < density - self.now + volume
-        self.now = np.where(taken, density, self.now)
+        self.now, *self.said = (np.where(taken, *pair) for pair in ((density, self.now), *zip(said, self.said)))
         self.theta, self.u, self.w, self.a, self.v = (
-            np.where(taken if old.ndim == 1 else taken[:, None], new, old) for old, new in zip(here, there)
+            old if new is old else np.where(taken if old.ndim == 1 else taken[:, None], new, old)
+            for old, new in zip(here, there)
         )
         if self.burning:
             self.steps[name] = step * np.exp(0.2 * (taken.mean() - 0.44))
@@ -97,7 +103,7 @@ class Chains:
         gain = 0.5 * ((self.u**2).sum(axis=1) - (off**2).sum(axis=1)) * np.exp(-2 * self.v)
         odds = np.log((1 - DOUBT) / DOUBT) + gain
         self.related = self.rng.random(len(odds)) < 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
-        self.now = self.log_density(self.theta, self.u, self.w, self.a, self.v)
+        self.now = self.log_prior(self.theta, self.u, self.w, self.a, self.v) + sum(self.said)
 
 
 def posterior_draws(human, judge, chains=200, sweeps=600, burn=300, seed=0):
