@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.breaks.clicks import anywhere
 from experiments.breaks.mutant import Mutant, after, always, give
 
 HERE, ONNX = "experiments.quality", "placet.rank.saving.onnx_export"
@@ -66,6 +67,9 @@ BREAKS = [
         give(np.inf),
     ),
     Mutant("quality.label_orders", "worst first", f"{HERE}.label_orders:METHODS[{LINEAR}]", after(lambda s, *_: -s)),
+    Mutant("quality.msl_size", "trees at random", f"{HERE}.msl_size:GRADE_METHODS[TreeRanker()]", after(at_random)),
+    Mutant("quality.msl_size", "positions forgotten", f"{HERE}.msl_size:fit_clicks", always(debias=False)),
+    Mutant("quality.msl_size", "clicks on any row", f"{HERE}.msl_size:clicks", after(anywhere)),
     Mutant("quality.letor", "one ranker for the blend", f"{HERE}.letor:autorank", always(blend=1)),
     Mutant(
         "quality.letor",

@@ -75,9 +75,7 @@ def steps(Z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 TERMS = {"additive": additive, "interactions": interactions, "steps": steps}
 
 
-def simulated(
-    shape: str, n_queries: int, n_features: int, seed: int, draw: int = 0, *, rows: int = ROWS
-) -> Queries:
+def simulated(shape: str, n_queries: int, n_features: int, seed: int, draw: int = 0, *, rows: int = ROWS) -> Queries:
     """Queries of a shape, with ``rows`` rows on average; equal ``seed`` is the same truth, equal ``draw`` too the same rows."""
     law = np.random.default_rng([seed, sorted(SHARES).index(shape)])
     rng = np.random.default_rng([seed, sorted(SHARES).index(shape), 1 + draw])
