@@ -4,7 +4,8 @@ Parts are the keys of PARTS at the end.  The number of threads applies to the lo
 
 In CPU seconds on a busy machine of two cores, one thread: 20 trees on 998,168 rows with "pmop-fd" 30.2, with LightGBM's own lambdarank 36.8; an
 evaluation of a linear ranker's objective on 1,200,000 rows 0.133 with "pmop-fd" and 0.244 with "pl-partition", its two matrix products alone 0.098.
-50 trees on 502,448 rows: "pl-partition" 30.4 and 441 MB beside the table, "pmop-fd" 26.9 and 429, "xendcg" 24.4 and 443, LightGBM's lambdarank 29.9 and 410;
+50 trees on 502,448 rows: LightGBM's lambdarank 21.3 and 410 MB beside the table; ratios to it: "pl-partition" 1.08 and 1.08, "pmop-fd" 0.94 and 1.05, "xendcg" 0.86 and
+1.11, seven other losses that cost a time in proportion to the rows 0.84 to 1.00 and 1.05 to 1.08;
 on 998,168 rows "pl-partition" 59.7 and 523, lambdarank 55.1 and 478.
 """
 
