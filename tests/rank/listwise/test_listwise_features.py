@@ -102,3 +102,21 @@ def test_bad_input(data):
             ListwiseFeatures(**wrong).fit(data)
     with pytest.raises(DataError, match="need dense features"):
         ListwiseFeatures().fit(Queries(csr_matrix(data.X), data.grade, data.offsets))
+
+
+def test_columns_that_are_equal_but_for_rounding_are_equal(tmp_path):
+    """The one row of a list that has a feature lies sqrt(n - 1) deviations above the mean, whatever its value; trees
+    would split between the values that rounding makes of it, and ONNX rounds otherwise.
+    """
+    runtime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 7, 3)) * (np.arange(7)[:, None] == rng.integers(0, 7, (60, 1, 3)))
+    grade = rng.integers(0, 3, (60, 7)) + (X[:, :, 0] > 0)
+    data = Queries(X.reshape(-1, 3), grade.ravel().astype(float), 7 * np.arange(61))
+    assert len(np.unique(deviations(data.X, data))) > 10  # 2 in exact arithmetic
+    ranker = ListwiseFeatures(TreeRanker(n_trees=20, min_rows=2)).fit(data)
+    assert len(np.unique(ranker._expand(data).X[:, 3:6])) == 2
+    ranker.to_onnx(tmp_path / "model.onnx")
+    session = runtime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    again = [session.run(["scores"], {"X": rows})[0] for rows in X]
+    np.testing.assert_allclose(np.concatenate(again), ranker.predict(data), rtol=1e-5, atol=1e-6)

@@ -13,7 +13,7 @@ from placet.data.arrays import Floats, list_of_rows
 from placet.rank import similarity
 from placet.rank.feature_tables import need_dense, reduce_per_list
 from placet.rank.linear.linear_ranker import LinearRanker
-from placet.rank.listwise.listwise_onnx import add_list_columns
+from placet.rank.listwise.listwise_onnx import GRID, add_list_columns
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import RankerOf, holds
 from placet.rank.saving.onnx_export import OnnxGraph
@@ -26,7 +26,8 @@ class ListwiseFeatures(Ranker):
 
     Besides x_k, a row has, for each of ``parts``: "deviation", (x_k - mean) / deviation of feature k in the list;
     "place", the fraction of the list's rows with a smaller x_k, counting ties as half; "similarity", the mean of each
-    kernel over the other rows.  All are permutation-equivariant: reordering the rows only reorders the features.
+    kernel over the other rows.  All are permutation-equivariant: reordering the rows only reorders the features.  They
+    are rounded to multiples of 2^-30: trees would split between values that differ by the error of a sum alone.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ class ListwiseFeatures(Ranker):
     def _expand(self, queries: Queries) -> Queries:
         """The queries with added columns, (rows, features (1 + deviation + place) + kernels)."""
         X = np.asarray(need_dense(queries.X, "listwise features need"), np.float64)
-        tables = [X]
+        tables = []
         if "deviation" in self.parts:
             tables.append(deviations(X, queries))
         if "place" in self.parts:
@@ -96,7 +97,8 @@ class ListwiseFeatures(Ranker):
         if "similarity" in self.parts:
             T = similarity.sums(self.kernels, X, queries.offsets, queries.relations, bandwidth=self.bandwidth)
             tables.append(similarity.means_from_sums(T, queries.offsets))
-        return replace(queries, X=np.concatenate(tables, axis=1), features=None)
+        added = np.round(np.concatenate(tables, axis=1) * GRID) / GRID
+        return replace(queries, X=np.concatenate([X, added], axis=1), features=None)
 
     def _scores(self, queries: Queries) -> Floats:
         return self._scores_sharing(queries, {})

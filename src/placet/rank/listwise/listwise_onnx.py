@@ -7,6 +7,9 @@ import numpy as np
 
 from placet.rank.saving.onnx_export import OnnxGraph
 
+GRID = 2.0**30
+"""Added columns are multiples of 1 / GRID, so that equal values are equal however their sums are rounded."""
+
 
 def add_list_columns(graph: OnnxGraph, parts: Sequence[str], kernels: Sequence[Any]) -> str:
     """Append the chosen columns to the table; return the name of the wider table.
@@ -16,7 +19,7 @@ def add_list_columns(graph: OnnxGraph, parts: Sequence[str], kernels: Sequence[A
     others = [kernel for kernel in kernels if kernel != "cosine"] if "similarity" in parts else []
     if others:
         raise ValueError(f"listwise features with the kernel {others[0]!r} have no ONNX form; 'cosine' has one")
-    tables = [graph.table]
+    tables: list[str] = []
     n = _number_of_rows(graph)
     if "deviation" in parts:
         tables.append(_deviations(graph))
@@ -24,7 +27,9 @@ def add_list_columns(graph: OnnxGraph, parts: Sequence[str], kernels: Sequence[A
         tables.append(_places(graph, n))
     if "similarity" in parts:
         tables += [_mean_cosines(graph, n)] * len(kernels)
-    return graph.add("Concat", tables, axis=1)
+    scaled = graph.add("Mul", [graph.add("Concat", tables, axis=1), _number(graph, GRID)])
+    added = graph.add("Div", [graph.add("Round", [scaled]), _number(graph, GRID)])
+    return graph.add("Concat", [graph.table, added], axis=1)
 
 
 def _number(graph: OnnxGraph, value: float) -> str:
