@@ -12,7 +12,8 @@ pytestmark = pytest.mark.jit
 
 from placet.rank import LabelRanker  # noqa: E402
 from placet.rank.multilabel.feature_units import NORM, FeatureUnits  # noqa: E402
-from placet.rank.torch import network as net  # noqa: E402
+from placet.rank.multilabel.schedule import LABEL_SHARE  # noqa: E402
+from placet.rank.torch import network as net, neural  # noqa: E402
 from placet.rank.torch.running_mean import RISE, RunningMean  # noqa: E402
 
 torch.set_num_threads(1)
@@ -131,3 +132,66 @@ def test_measurements_are_trained_by_a_search_over_rates_as_ever():
     )
     assert found.fit_summary_["tried"] == given.fit_summary_["tried"]
     np.testing.assert_array_equal(found.weights_, given.weights_)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (3, 8), (8, 3)])
+def test_vectors_are_orthogonal_or_as_far_from_it_as_their_number_asks(shape):
+    W = np.random.default_rng(0).uniform(-1, 1, shape)
+    Q = net.orthogonal(W)
+    products = Q @ Q.T if shape[0] <= shape[1] else Q.T @ Q
+    np.testing.assert_allclose(products, products[0, 0] * np.eye(min(shape)), atol=1e-12)
+    assert np.square(Q).mean() == pytest.approx(np.square(W).mean())
+    assert (Q * W).sum() > 0.8 * np.linalg.norm(Q) * np.linalg.norm(W)
+    order = np.random.default_rng(1).permutation(shape[0])
+    np.testing.assert_allclose(net.orthogonal(W[order]), Q[order], atol=1e-12)  # no label comes first
+
+
+def first_vectors(monkeypatch, **options):
+    """The first vectors of 40 labels, and the share of the rate at which they are learned."""
+    seen, descend = [], neural.descend
+
+    def look(weights, sizes, *args, **more):
+        seen.append((net.layers(weights, sizes)[-1][0].copy(), more["last_share"]))
+        return descend(weights, sizes, *args, **more)
+
+    monkeypatch.setattr(neural, "descend", look)
+    X, Y = documents(100)
+    LabelRanker(epochs=1, **options).fit(X[:70], Y[:70], valid=(X[70:], Y[70:]))
+    return seen[0]
+
+
+@pytest.mark.filterwarnings("ignore:on the .* documents held out")
+def test_vectors_of_few_labels_start_orthogonal_and_are_learned_slowly(monkeypatch):
+    W, share = first_vectors(monkeypatch, hidden=40)
+    products = W @ W.T
+    assert np.abs(products - np.diag(np.diag(products))).max() < 1e-5 * products.max()
+    assert share == LABEL_SHARE < 1
+    for options in ({"hidden": 19}, {"hidden": 40, "learning_rate": 3e-3}, {"hidden": ()}):
+        assert first_vectors(monkeypatch, **options)[1] == 1.0
+    assert first_vectors(monkeypatch, hidden=20)[1] == LABEL_SHARE  # two labels for a unit
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_share_of_the_rate_is_of_the_last_table_alone(sparse):
+    def moved(share):
+        network = [tuple(torch.ones(shape, requires_grad=True) for shape in ((3, 2), (2,))) for _ in range(2)]
+        optimizers = neural._adams(network, [], 0.1, 0.0, sparse, share)
+        neural.set_rate(optimizers, 0.01)
+        index = torch.tensor([0, 2])
+        loss = sum(torch.nn.functional.embedding(index, W, sparse=sparse).sum() + b.sum() for W, b in network)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        return [float(1 - part.detach()[0].mean()) for layer in network for part in layer]
+
+    assert moved(1.0) == pytest.approx([0.01] * 4, rel=1e-3)
+    assert moved(0.2) == pytest.approx([0.01, 0.01, 0.002, 0.01], rel=1e-3)
+
+
+def test_labels_do_not_disturb_each_other(monkeypatch):
+    """Random vectors of labels are never quite orthogonal, so that a word of one label speaks for others, too."""
+    X, Y = documents(1200)
+    test, truth = documents(600, seed=1)
+    apart = LabelRanker(hidden=64).fit(X, Y).score(test, truth, "psp@2")
+    monkeypatch.setattr("placet.rank.multilabel.label_ranker.APART", 0)
+    assert apart > LabelRanker(hidden=64).fit(X, Y).score(test, truth, "psp@2") + 0.03  # 0.05 in three draws

@@ -22,7 +22,7 @@ from placet.rank.multilabel.best_labels import Top, best_labels, means_over_docu
 from placet.rank.multilabel.documents import Documents, as_documents, checked_features, label_matrix, named_labels
 from placet.rank.multilabel.feature_units import FeatureUnits, is_words
 from placet.rank.multilabel.label_losses import mean_loss, sampled_loss
-from placet.rank.multilabel.schedule import RATE, RATES, schedule_for
+from placet.rank.multilabel.schedule import APART, LABEL_SHARE, RATE, RATES, schedule_for
 from placet.rank.multilabel.text_features import TextFeatures, TextKind, texts_of
 from placet.rank.ranker import Ids, Ranker
 from placet.rank.saving.fitted_state import Array, Learned, Maybe, NamesOf, Number, TupleOf, holds
@@ -37,6 +37,7 @@ from placet.rank.torch.network import (
     forward,
     layers,
     network_scores,
+    orthogonal,
     widths,
 )
 from placet.rank.torch.neural import Criterion, Training, check_positive
@@ -455,8 +456,10 @@ class LabelRanker(Ranker):
         sizes = self.sizes_.tolist()
         criterion = Criterion(self.loss, self.loss_params, rng)
         weights = first_weights(sizes, rng, averaged=averaged)
+        apart = averaged and len(sizes) > 2 and sizes[-1] <= APART * sizes[-2]
         if averaged and len(sizes) > 2:
-            layers(weights, sizes)[-1][0][...] *= 2.0  # fewer epochs are then enough
+            W = layers(weights, sizes)[-1][0]
+            W[...] = 2.0 * (orthogonal(W) if apart else W)  # longer ones need fewer epochs
         if self._start is not None:
             weights = neural.weights_to_continue(self._start, self.sizes_)
             weights = weights if self._units is None else self._units.from_own(weights, sizes)
@@ -486,5 +489,5 @@ class LabelRanker(Ranker):
             judge=None if valid is None else judge,
             tell=lambda step, value: self._report_progress(done + step, steps or epochs, value),
             sparse=self.negatives is not None, first_counts=self._start is not None, values=self._noted,
-            averages_every=plan.averages_every, least=plan.least,
+            averages_every=plan.averages_every, least=plan.least, last_share=LABEL_SHARE if apart else 1.0,
         )  # fmt: skip

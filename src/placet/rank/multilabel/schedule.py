@@ -7,6 +7,8 @@ RATE = 3e-3  # learning rate where weights are averaged
 MEANS = 8  # times an epoch that the weights are added to their mean
 RATES = (1e-4, 1e-3, 1e-2)  # where they are not
 NOISE = 0.1  # a third of a typical deviation of a metric between documents
+APART = 2  # labels per unit of the last hidden layer up to which first vectors of labels are orthogonal, if averaged
+LABEL_SHARE = 0.3  # share of the rate at which such vectors are learned, and so stay nearly orthogonal
 LEAST = 0.003  # rises by more than this count, however few the validation documents are
 PATIENCE = 3_840  # documents
 

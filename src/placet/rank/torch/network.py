@@ -79,6 +79,18 @@ def first_weights(sizes: Sequence[int], rng: np.random.Generator, *, averaged: b
     return weights
 
 
+def orthogonal(W: Any) -> Any:
+    """The nearest matrix to W (up to scale) whose rows are orthogonal and of one length; with more rows than columns,
+    whose columns are, so that rows are as far from parallel as they can be.  Of the same mean square.
+
+    >>> orthogonal(np.array([[3.0, 0.0], [3.0, 4.0]])).round(2)
+    array([[ 3.79, -1.62],
+           [ 1.62,  3.79]])
+    """
+    left, _, right = np.linalg.svd(W, full_matrices=False)
+    return (left @ right) * np.sqrt(np.square(W).sum() / min(W.shape))
+
+
 def network_scores(network: Sequence[Layer], X: Any) -> Weights:
     """Outputs (rows, outputs) for dense or CSR rows, by NumPy and SciPy only: a fitted network needs no PyTorch."""
     (W, b), *later = network

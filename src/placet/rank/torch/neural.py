@@ -434,6 +434,7 @@ def descend(
     falls: bool = False,
     averages_every: int | None = None,
     least: float = 0.0,
+    last_share: float = 1.0,
     values: Callable[[float], Mapping[str, float]] | None = None,
 ) -> Training:
     """Minimize ``objective(network, batch)`` over the batches of ``epoch()`` by Adam; ``weights`` change in place.
@@ -444,12 +445,13 @@ def descend(
     tensors, whose values are in ``learned``.  ``first_counts``: the initial weights may be the best.
     ``values`` and ``least``: as in `Best`, the former for the history.  ``falls``: the rate falls to 0 along half a
     cosine over ``epochs``.  ``averages_every``: a `RunningMean` of the weights after every so many batches is judged
-    and kept in their place, and the rate rises over the first batches.
+    and kept in their place, and the rate rises over the first batches.  ``last_share``: the last W learns at this
+    share of the rate.
     """
     torch = pytorch()
     also = {**criterion.learned, **also_learn}
     network = [tuple(torch.from_numpy(part).requires_grad_() for part in layer) for layer in layers(weights, sizes)]
-    optimizers = _adams(network, list(also.values()), learning_rate, l2, sparse)
+    optimizers = _adams(network, list(also.values()), learning_rate, l2, sparse, last_share)
     kept = weights.copy()
     mean = None if averages_every is None else RunningMean(weights, averages_every)
 
@@ -486,23 +488,23 @@ def descend(
     return training
 
 
-def _adams(network: list[tuple[Any, ...]], learned: list[Any], rate: float, l2: float, sparse: bool) -> list[Any]:
+def _adams(
+    network: list[tuple[Any, ...]], learned: list[Any], rate: float, l2: float, sparse: bool, last_share: float = 1.0
+) -> list[Any]:
     """Adam, or Adam and SparseAdam; the penalty applies to W, not to b or to learned parameters."""
     torch = pytorch()
-    tables = [network[0][0], network[-1][0]] if sparse else []
-    outer = {id(tensor) for tensor in tables}
-    dense = [W for W, _ in network if id(W) not in outer]
-    rest = [b for _, b in network if id(b) not in outer] + learned
-    groups: list[dict[str, Any]] = [{"params": dense, "weight_decay": l2}, {"params": rest}]
-    adam = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
-    return [adam, torch.optim.SparseAdam(tables, lr=rate)] if sparse else [adam]
+    shares = [1.0] * (len(network) - 1) + [last_share]
+    tables = [{"params": [W], "lr": rate * share, "share": share} for (W, _), share in zip(network, shares)]
+    dense = [{**table, "weight_decay": l2} for table in (tables[1:-1] if sparse else tables)]
+    adam = torch.optim.Adam([*dense, {"params": [b for _, b in network] + learned}], lr=rate, fused=True)
+    return [adam, torch.optim.SparseAdam([tables[0], tables[-1]])] if sparse else [adam]
 
 
 def set_rate(optimizers: Iterable[Any], rate: float) -> None:
-    """Set the learning rate of all parameters."""
+    """Set the learning rate of all parameters, of which those of some groups learn at a share of it."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("share", 1.0)
 
 
 def check_positive(**numbers: float) -> None:
