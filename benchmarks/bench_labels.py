@@ -3,8 +3,9 @@
 loss    983 labels, 19 relevant, 128 documents: the loss with its gradient against the forward and backward pass of the network
 scale   200,000 labels, 75 relevant: `pl-partition` against binary cross-entropy, both with gradients
 epoch   one epoch of Delicious (target: 10 s on 2 cores), from PLACET_DATA or ../shared/data
-peers   `LabelRanker()` against napkinXC's PLT and omikuji, all with default settings, on simulated tagged documents: CPU
-        time (target: five times theirs), and P@1, P@5, PSP@5 on documents held out
+peers   `LabelRanker()` against napkinXC's PLT and omikuji, all with default settings, on simulated tagged documents, with
+        and without words that only one label has: CPU time (target: five times theirs), and P@1, P@5, PSP@5 on documents
+        held out
 """
 
 import tempfile
@@ -108,22 +109,34 @@ def epoch(quick: bool) -> None:
 
 # --- peers ------------------------------------------------------------------------------------------------------------
 
-SHAPES = ((7_400, 1_836, 159, 69), (6_000, 1_000, 50, 50), (9_000, 5_000, 1_000, 100))
-"""Documents, words, labels, and words drawn for a document; the first are those of Bibtex."""
+SHAPES = (
+    (7_400, 1_836, 159, 69, 0),
+    (6_000, 1_000, 50, 50, 0),
+    (9_000, 5_000, 1_000, 100, 0),
+    (6_000, 3_000, 159, 60, 5),
+    (7_500, 8_000, 1_000, 60, 5),
+)
+"""Documents, words, labels, words drawn for a document, and words that only one label has; the first are those of Bibtex."""
 METRICS = ("p@1", "p@5", "psp@5")
 
 
-def tagged(n: int, n_words: int, n_labels: int, length: int, seed: int) -> MultiLabel:
+def tagged(n: int, n_words: int, n_labels: int, length: int, only: int, seed: int) -> MultiLabel:
     """Documents of words that are there or not: nearly half come from the 40 words of a label of theirs.
 
-    Some labels are frequent; half of the labels after the first are of its topic.  A label is left out in 15 % of cases,
-    and one in seven documents has a label by mistake.
+    With ``only``, a tenth come from as many words that no other label and no other document has, and the rest from the
+    other words.  Some labels are frequent; half of the labels after the first are of its topic.  A label is left out in
+    15 % of cases, and one in seven documents has a label by mistake.
     """
     rng = np.random.default_rng(seed)
-    common = rng.permutation(1.0 / np.arange(3, n_words + 3) ** 0.9)
+    n_common, share = n_words - only * n_labels, 0.1 if only else 0.45
+    common = rng.permutation(1.0 / np.arange(3, n_common + 3) ** 0.9)
     frequent = 1.0 / np.arange(2, n_labels + 2) ** 0.7
     common, frequent = common / common.sum(), frequent / frequent.sum()
-    words_of, topics = rng.choice(n_words, (n_labels, 40), p=0.5 * common + 0.5 / n_words), max(4, n_labels // 8)
+    if only:
+        words_of = n_common + rng.permutation(only * n_labels).reshape(n_labels, only)
+    else:
+        words_of = rng.choice(n_words, (n_labels, 40), p=0.5 * common + 0.5 / n_words)
+    topics = max(4, n_labels // 8)
     own, document, mistaken = [], [], []
     for _ in range(n):
         first = int(rng.choice(n_labels, p=frequent))
@@ -132,9 +145,9 @@ def tagged(n: int, n_words: int, n_labels: int, length: int, seed: int) -> Multi
         more = np.where(rng.random(len(more)) < 0.5, rng.choice(related, len(more)), more)
         labels = np.unique([first, *more])
         size = max(5, rng.poisson(length))
-        of = rng.choice(labels, rng.binomial(size, 0.45))
-        theirs = words_of[of, (40 * rng.random(len(of)) ** 3).astype(int)]
-        document.append(np.unique([*theirs, *rng.choice(n_words, size - len(of), p=common)]))
+        of = rng.choice(labels, rng.binomial(size, share))
+        theirs = words_of[of, (words_of.shape[1] * rng.random(len(of)) ** 3).astype(int)]
+        document.append(np.unique([*theirs, *rng.choice(n_common, size - len(of), p=common)]))
         own.append(labels[rng.random(len(labels)) >= 0.15])
         mistaken.append(rng.choice(n_labels, int(rng.random() < 0.15), p=frequent))
     X = rows_of(document, n_words)
@@ -194,7 +207,8 @@ def peers(quick: bool) -> None:
         data = tagged(n // 4 if quick else n, *shape, seed)
         border = 2 * data.X.shape[0] // 3
         train, test = MultiLabel(data.X[:border], data.Y[:border]), MultiLabel(data.X[border:], data.Y[border:])
-        name = f"tags, {border} documents, {shape[0]} words, {shape[1]} labels, threads {get_threads()}"
+        only = f", {shape[3]} of one label only" if shape[3] else ""
+        name = f"tags, {border} documents, {shape[0]} words{only}, {shape[1]} labels, threads {get_threads()}"
         with tempfile.TemporaryDirectory() as folder:
             runs = {who: lambda fit=fit, train=train: fit(train, Path(folder)) for who, fit in fits.items()}
             notes = {who: quality(run()(test.X), test, train) for who, run in runs.items()}
