@@ -55,7 +55,7 @@ def is_noted(groups: Groups) -> bool:
 
 
 def mixtures(kind: str, voters: int, runs: int, seed: int) -> Iterator[tuple[str, float]]:
-    """Coverage of the scores in runs without a note and with one, and the share of the latter."""
+    """Coverage of the scores in all runs, in those without a note and with one, and the share of the latter."""
     plain, noted, squares = [], [], []
     for run in range(runs):
         theta, data = world(kind, voters, seed + run)
@@ -66,6 +66,7 @@ def mixtures(kind: str, voters: int, runs: int, seed: int) -> Iterator[tuple[str
             (noted if is_noted(groups) else plain).append(held)
             squares.append(square)
     name = f"simulated, {kind}, {voters} voters in two groups"
+    yield f"{name}, covered", float(np.mean([*plain, *noted]))
     yield f"{name}, covered without a note", float(np.mean(plain))
     yield f"{name}, covered with a note", float(np.mean(noted))
     yield f"{name}, noted", len(noted) / runs
@@ -77,7 +78,7 @@ def cells(quick: bool, seed: int) -> Iterator[Cell]:
         (("ballots", 200),) if quick else (("ballots", 100), ("ballots", 300), ("votes", 100), ("votes", 300))
     ):
         name = f"simulated, {kind}, {voters} voters in two groups"
-        yield name, partial(mixtures, kind, voters, 30 if quick else 80, seed)
+        yield name, partial(mixtures, kind, voters, 30 if quick else 300, seed)
 
 
 def main() -> None:
