@@ -148,13 +148,13 @@ def test_vectors_are_orthogonal_or_as_far_from_it_as_their_number_asks(shape):
 
 def first_vectors(monkeypatch, **options):
     """The first vectors of 40 labels, and the share of the rate at which they are learned."""
-    seen, descend = [], neural.descend
+    seen, adams = [], neural._adams
 
-    def look(weights, sizes, *args, **more):
-        seen.append((net.layers(weights, sizes)[-1][0].copy(), more["last_share"]))
-        return descend(weights, sizes, *args, **more)
+    def look(network, learned, rate, l2, sparse, share=1.0):
+        seen.append((network[-1][0].detach().numpy().copy(), share))
+        return adams(network, learned, rate, l2, sparse, share)
 
-    monkeypatch.setattr(neural, "descend", look)
+    monkeypatch.setattr(neural, "_adams", look)
     X, Y = documents(100)
     LabelRanker(epochs=1, **options).fit(X[:70], Y[:70], valid=(X[70:], Y[70:]))
     return seen[0]
