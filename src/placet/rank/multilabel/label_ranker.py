@@ -72,8 +72,8 @@ class LabelRanker(Ranker):
     learning_rate : float or sequence of float, optional
         Learning rate of Adam; of several, the best on validation is kept.  If the best of three or more is the smallest
         or the largest, up to two beyond it are tried.  By default 0.0001, 0.001 and 0.01; for words and other sparse
-        features 0.003 alone, and the network is then a running mean of the weights, in which late ones count most.  With
-        at most two labels for a unit of the last hidden layer, their vectors then start orthogonal and have 0.3 of it.
+        features 0.003 alone, and the network is then a running mean of the weights, in which late ones count most;
+        with at most two labels for a unit of the last hidden layer, their vectors start orthogonal and have 0.3 of it.
     l2 : float
         Penalty on the weights.
     batch : int, optional
