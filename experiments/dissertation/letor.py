@@ -5,7 +5,7 @@ import numpy as np
 from placet.data import Queries
 from placet.metrics import ndcg
 
-PLAIN_NETWORK = {"bins": None, "members": 1, "dropout": 0.0, "batch": 32}
+PLAIN_NETWORK = {"bins": None, "members": 1, "dropout": 0.0, "learning_rate": 1e-3, "l1": 0.0, "batch": 32}
 """Parameters of a plain network of standardized features, as NeuralRanker was when these tables were made."""
 
 DEPTHS = (1, 2, 5, 10)

@@ -16,13 +16,18 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip insta
 pytestmark = pytest.mark.jit
 
 from placet.rank import LinearRanker, NeuralRanker, load, torch_loss  # noqa: E402
-from placet.rank.torch import network as net  # noqa: E402
+from placet.rank.torch import (
+    network as net,
+    neural,
+)
 from placet.rank.torch.feature_bins import Bins  # noqa: E402
 from placet.rank.torch.neural import Criterion  # noqa: E402
 
 torch.set_num_threads(1)
 DATA = placet.simulate.queries(60, (1, 9), 4, noise=0.3, random_state=1)
-QUICK = {"hidden": (16,), "learning_rate": 1e-2, "epochs": 12, "batch": 8, "bins": None, "members": 1, "dropout": 0.0}
+QUICK = {
+    "hidden": (16,), "learning_rate": 1e-2, "epochs": 12, "batch": 8, "bins": None, "members": 1, "dropout": 0.0, "l1": 0.0,
+}  # fmt: skip
 RAGGED = Lists([2, 0, 1, 1, 0, 0, 3], [0, 3, 4, 7], [1.0, 2.0, 0.5])
 
 
@@ -153,6 +158,48 @@ def test_dropout_draws_other_units_with_another_seed():
     assert not np.array_equal(a, plain.weights_)
 
 
+def test_l1_leaves_out_features_that_say_nothing():
+    """Their weights are exactly 0, those of the two true features are not, and new queries are ranked better."""
+    X = np.random.default_rng(0).normal(size=(2400, 42))
+    grade = (np.abs(X[:, 0]) + X[:, 1] > 1.3).astype(float)
+    data = Queries.from_arrays(X, grade, np.repeat(np.arange(240), 10))
+    options = QUICK | {"batch": None, "epochs": 20}
+    rankers = {l1: NeuralRanker("pl-partition", **options | {"l1": l1}).fit(data[:100]) for l1 in (0.0, 1.8)}
+    first = {l1: net.layers(ranker.weights_, [42, 16, 1])[0][0] for l1, ranker in rankers.items()}
+    assert (first[0.0] != 0).all()
+    assert (first[1.8][2:] == 0).mean() > 0.7
+    assert (first[1.8][:2] != 0).any(axis=1).all()
+    assert rankers[1.8].score(data[100:]) > rankers[0.0].score(data[100:]) + 0.03
+
+
+def test_l1_is_a_number_of_standard_errors(monkeypatch):
+    """A mean over four times as many batches has half the standard error; below 20 batches it is that of 20."""
+    seen = []
+
+    def descend(*args, l1, **more):
+        seen.append(l1)
+        return original(*args, l1=l1, **more)
+
+    original = neural.descend
+    monkeypatch.setattr(neural, "descend", descend)
+    weight = (np.arange(60) < 50).astype(float)  # queries that do not count make no batches
+    data = Queries(DATA.X, DATA.grade, DATA.offsets, weight)
+    for batch in (1, 2, 50):
+        NeuralRanker(**QUICK | {"l1": 1.8, "epochs": 1, "batch": batch}).fit(data)
+    np.testing.assert_allclose(seen, 1.8 / np.sqrt([50, 25, 20]))
+
+
+def test_shrinking_stops_at_zero():
+    W = torch.tensor([[0.5, -0.5, 0.1], [-0.1, 0.0, -2.0]])
+    neural.shrink(W, 0.25)
+    np.testing.assert_allclose(W, [[0.25, -0.25, 0.0], [0.0, 0.0, -1.75]])
+
+
+def test_a_single_batch_is_learned_by_default():
+    ranker = NeuralRanker(batch=60, epochs=40).fit(DATA)
+    assert ranker.score(DATA, metric="ndcg@5") > 0.9
+
+
 def test_sparse_and_dense_rows_agree():
     data = placet.simulate.queries(40, 6, 8, density=0.3, random_state=2)
     dense = Queries(data.X.toarray(), data.grade, data.offsets)
@@ -253,6 +300,7 @@ def test_a_divergent_training_says_so():
         ({"bins": 0}, "bins must be above 0"),
         ({"members": 0}, "members must be above 0"),
         ({"dropout": 1.0}, "dropout 1.0 must be a share"),
+        ({"l1": -0.1}, "l1 -0.1 must be a number of standard errors"),
         ({"learning_rate": -1.0}, "learning_rate must be above 0"),
         ({"loss_params": {"alpha": 1}}, "no parameter 'alpha'"),
     ],

@@ -34,6 +34,7 @@ from placet.rank.torch.running_mean import RunningMean
 from placet.rank.validation import Best
 
 ROWS_AT_ONCE = 65_536
+FEWEST_BATCHES = 20  # batches of an epoch by default, where there are as many queries
 LARGEST = 1e18  # limit on gradients in single precision, which Adam squares
 
 
@@ -67,6 +68,9 @@ class NeuralRanker(Ranker):
         Fraction of hidden units set to 0 at random in each step of training.
     learning_rate : float
         Learning rate of Adam (without a validation set, the first one).
+    l1 : float
+        Keep a weight of the first layer only if its mean gradient is about this many standard errors from 0; others
+        become exactly 0, so that columns without a clear effect are left out.  0: no selection.
     l2 : float
         Penalty on the weights.
     batch : int, optional
@@ -113,8 +117,9 @@ class NeuralRanker(Ranker):
         *,
         bins: int | None = 16,
         members: int = 2,
-        dropout: float = 0.3,
-        learning_rate: float = 1e-3,
+        dropout: float = 0.2,
+        learning_rate: float = 5e-3,
+        l1: float = 1.8,
         l2: float = 0.0,
         batch: int | None = None,
         epochs: int = 20,
@@ -130,6 +135,7 @@ class NeuralRanker(Ranker):
         self.members = members
         self.dropout = dropout
         self.learning_rate = learning_rate
+        self.l1 = l1
         self.l2 = l2
         self.batch = batch
         self.epochs = epochs
@@ -146,7 +152,8 @@ class NeuralRanker(Ranker):
         self._set_columns_of(queries.X)
         *outer, last = [len(self.mean_), *widths(self.hidden)]
         self.sizes_ = np.array([*outer, last * (self.members if outer else 1), 1])
-        batch = min(32, max(1, -(-len(queries) // 20))) if self.batch is None else self.batch
+        batch = min(32, max(1, -(-len(queries) // FEWEST_BATCHES))) if self.batch is None else self.batch
+        n_batches = max(np.count_nonzero(queries.weight) / batch, FEWEST_BATCHES)
         # one matrix of all columns would not fit where there are many bins
         X = queries.X if len(self.bin_low_) else self._columns(queries.X)
         weights = first_weights(self.sizes_.tolist(), rng)
@@ -186,7 +193,8 @@ class NeuralRanker(Ranker):
 
         training = descend(
             weights, self.sizes_.tolist(), criterion, objective, epoch,
-            learning_rate=self.learning_rate, l2=self.l2, epochs=self.epochs, patience=self.patience,
+            learning_rate=self.learning_rate, l1=self.l1 / np.sqrt(n_batches), l2=self.l2,
+            epochs=self.epochs, patience=self.patience,
             judge=self._judge(valid, scores), tell=lambda step, value: self._report_progress(step, self.epochs, value),
             also_learn=gamma, first_counts=self._start is not None, values=self._noted, falls=valid is None,
         )  # fmt: skip
@@ -204,6 +212,8 @@ class NeuralRanker(Ranker):
             check_positive(bins=self.bins)
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout {self.dropout} must be a share, at least 0 and below 1")
+        if not 0 <= self.l1 < np.inf:
+            raise ValueError(f"l1 {self.l1} must be a number of standard errors, at least 0")
 
     def _n_members(self) -> int:
         return self.members if len(self.sizes_) > 2 else 1
@@ -423,6 +433,7 @@ def descend(
     epoch: Callable[[], Iterable[Any]],
     *,
     learning_rate: float,
+    l1: float = 0.0,
     l2: float = 0.0,
     epochs: int,
     patience: int,
@@ -446,7 +457,9 @@ def descend(
     ``values`` and ``least``: as in `Best`, the former for the history.  ``falls``: the rate falls to 0 along half a
     cosine over ``epochs``.  ``averages_every``: a `RunningMean` of the weights after every so many batches is judged
     and kept in their place, and the rate rises over the first batches.  ``last_share``: the last W learns at this
-    share of the rate.
+    share of the rate.  ``l1``: after each step the weights of the first layer are shrunk by ``l1`` times the rate; as
+    steps of Adam are gradients in units of their root mean square, those stay whose mean gradient is above ``l1`` in
+    this unit, whatever the scale of the loss.
     """
     torch = pytorch()
     also = {**criterion.learned, **also_learn}
@@ -479,6 +492,8 @@ def descend(
                 for optimizer in optimizers:
                     optimizer.step()
                     optimizer.zero_grad()
+                if l1:
+                    shrink(network[0][0], l1 * optimizers[0].param_groups[0]["lr"])
                 if mean is not None:
                     mean.add(weights)
             else:
@@ -498,6 +513,13 @@ def _adams(
     dense = [{**table, "weight_decay": l2} for table in (tables[1:-1] if sparse else tables)]
     adam = torch.optim.Adam([*dense, {"params": [b for _, b in network] + learned}], lr=rate, fused=True)
     return [adam, torch.optim.SparseAdam([tables[0], tables[-1]])] if sparse else [adam]
+
+
+def shrink(W: Any, step: float) -> None:
+    """Move each weight toward 0 by ``step``, in place; one that would pass 0 becomes 0."""
+    torch = pytorch()
+    with torch.no_grad():
+        W.copy_(torch.nn.functional.softshrink(W, step))
 
 
 def set_rate(optimizers: Iterable[Any], rate: float) -> None:
