@@ -16,10 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip insta
 pytestmark = pytest.mark.jit
 
 from placet.rank import LinearRanker, NeuralRanker, load, torch_loss  # noqa: E402
-from placet.rank.torch import (
-    network as net,
-    neural,
-)
+from placet.rank.torch import network as net, neural  # noqa: E402
 from placet.rank.torch.feature_bins import Bins  # noqa: E402
 from placet.rank.torch.neural import Criterion  # noqa: E402
 
