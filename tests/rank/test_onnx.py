@@ -135,7 +135,7 @@ def test_members_that_look_at_the_list_share_its_columns(tmp_path):
     blend = CASES["blend"].fit(DATA)
     blend.to_onnx(tmp_path / "blend.onnx")
     graph = onnx.load(tmp_path / "blend.onnx").graph
-    assert sum(node.op_type == "Concat" for node in graph.node) == 2  # with one kernel, and with two
+    assert sum(node.op_type == "Round" for node in graph.node) == 2  # of columns: with one kernel, and with two
     found = np.concatenate([answer(tmp_path / "blend.onnx", query.X) for query in (DATA[k : k + 1] for k in range(60))])
     np.testing.assert_allclose(found, blend.predict(DATA), rtol=0, atol=1e-6)
     members = zip(blend.members_, blend.spread_, blend.weight_)
