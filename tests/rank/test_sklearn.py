@@ -222,7 +222,7 @@ def test_names_of_metrics_are_checked_before_the_data_are_looked_at(name):
 def test_the_docstring_names_lightgbms_parameters():
     names = "n_estimators num_leaves min_child_samples reg_lambda colsample_bytree early_stopping_rounds".split()
     assert all(f"``{name}``" in inspect.getdoc(TreeRanker) for name in names)
-    with pytest.raises(ValueError, match="backend_params holds n_estimators; the number of trees is n_trees \\(300\\)"):
+    with pytest.raises(ValueError, match="backend_params holds n_estimators; the number of trees is n_trees \\(600\\)"):
         TreeRanker(backend_params={"n_estimators": 7}).fit(DATA)
     with pytest.raises(ValueError, match="backend_params holds iterations"):  # CatBoost's word
         TreeRanker(backend_params={"iterations": 10}, backend="catboost").fit(DATA)

@@ -20,7 +20,7 @@ MEMBERS: tuple[FusionMember, ...] = (
     ("linear", {"loss": "pmop-fd", "l2": 0.1}),
     ("linear", {"loss": "pl-lower-bound", "l2": 0.1}),
     ("trees", {"loss": "pmop-fd", "learning_rate": 0.03, "leaves": 8, "min_rows": 100, "l2": 10.0,
-               "feature_fraction": 0.3, "subsample": 0.5, "n_trees": 400}),
+               "feature_fraction": 0.3, "subsample": 0.5, "n_trees": 400, "backend": "lightgbm"}),
 )  # fmt: skip
 
 UNLISTED = 1e4

@@ -33,6 +33,14 @@ def backend(request):
     return request.param
 
 
+@pytest.fixture(params=["placet", "xgboost", "catboost"])
+def grower(request):
+    """Placet as well."""
+    if request.param != "placet":
+        pytest.importorskip(request.param, reason=f"{request.param} is not installed")
+    return request.param
+
+
 def table(n=400, seed=0):
     """Rows with missing values, ties and numbers that float32 cannot hold."""
     rng = np.random.default_rng(seed)
@@ -42,8 +50,8 @@ def table(n=400, seed=0):
 
 
 @pytest.mark.parametrize("loss", ["pmop-fd", "ranknet", "bregman-ce", "davidson", "lambdarank"])
-def test_every_backend_learns_an_order(backend, loss):
-    ranker = TreeRanker(loss, **SMALL, backend=backend).fit(TRAIN)
+def test_every_backend_learns_an_order(grower, loss):
+    ranker = TreeRanker(loss, **SMALL, backend=grower).fit(TRAIN)
     chance = np.nanmean(ndcg(np.zeros(len(TEST.grade)), TEST.grade, TEST.offsets, 10))
     assert ranker.score(TEST) > chance + 0.4 * (1 - chance)
 
@@ -103,23 +111,23 @@ def test_thresholds_stand_between_numbers_of_float32():
     assert (np.nextafter(t, np.inf).astype(np.float32) >= at).all()
 
 
-def test_early_stopping_progress_and_seeds(backend):
+def test_early_stopping_progress_and_seeds(grower):
     values = []
-    ranker = TreeRanker("pmop-fd", n_trees=80, min_rows=3, leaves=8, patience=10, backend=backend)
+    ranker = TreeRanker("pmop-fd", n_trees=80, min_rows=3, leaves=8, patience=10, backend=grower)
     ranker.fit(TRAIN, valid=TEST, progress=lambda step, steps, value: values.append(value))
     assert ranker.n_trees_ == 1 + int(np.argmax(values))
     assert len(values) == min(ranker.n_trees_ + 10, 80)
     assert ranker.score(TEST) == pytest.approx(max(values), abs=1e-6)
-    drawn = {**SMALL, "subsample": 0.5, "feature_fraction": 0.7, "backend": backend, "n_trees": 5}
+    drawn = {**SMALL, "subsample": 0.5, "feature_fraction": 0.7, "backend": grower, "n_trees": 5}
     first, again, other = (TreeRanker(**drawn, random_state=seed).fit(TRAIN).predict(TEST) for seed in (7, 7, 8))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
 
 
-def test_monotone_features_move_the_score_one_way(backend):
-    ranker = TreeRanker("ranknet", n_trees=40, min_rows=1, leaves=16, backend=backend, monotone=[1, -1, 0])
+def test_monotone_features_move_the_score_one_way(grower):
+    ranker = TreeRanker("ranknet", n_trees=40, min_rows=1, leaves=16, backend=grower, monotone=[1, -1, 0])
     ranker.fit(TRAIN)
-    free = TreeRanker("ranknet", n_trees=40, min_rows=1, leaves=16, backend=backend).fit(TRAIN)
+    free = TreeRanker("ranknet", n_trees=40, min_rows=1, leaves=16, backend=grower).fit(TRAIN)
     rng = np.random.default_rng(0)
     moves = {name: [] for name in ("bound", "free")}
     for name, one in (("bound", ranker), ("free", free)):
@@ -255,11 +263,11 @@ def test_engines_use_placets_threads_and_one_for_small_tables(monkeypatch):
     assert tree_libraries.n_threads(TRAIN) == 1
 
 
-def test_importances_are_shares_of_the_variance_and_shapley_values_sum(backend):
+def test_importances_are_shares_of_the_variance_and_shapley_values_sum(grower):
     X = np.asarray(TRAIN.X)
-    ranker = TreeRanker("pmop-fd", **SMALL, backend=backend).fit(TRAIN)
+    ranker = TreeRanker("pmop-fd", **SMALL, backend=grower).fit(TRAIN)
     assert ranker.feature_importances_.sum() == pytest.approx(1)
-    one = TreeRanker("pmop-fd", n_trees=1, min_rows=3, leaves=8, backend=backend).fit(TRAIN)
+    one = TreeRanker("pmop-fd", n_trees=1, min_rows=3, leaves=8, backend=grower).fit(TRAIN)
     forest, part = one.trees_, np.zeros(3)
     n = forest.count / forest.count[0]
     leaf = forest.feature < 0
@@ -284,24 +292,24 @@ def test_importances_are_shares_of_the_variance_and_shapley_values_sum(backend):
     np.testing.assert_allclose(ranker.shapley(X[:5]).sum(axis=1), s - background, atol=1e-9)
 
 
-def test_onnx_gives_the_scores(backend, tmp_path):
+def test_onnx_gives_the_scores(grower, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     X, y = table(300)
     grade = np.digitize(y, [0, 1]).astype(float)
-    ranker = TreeRanker("pmop-fd", **SMALL, backend=backend).fit(X, grade, qid=np.arange(300) // 10)
+    ranker = TreeRanker("pmop-fd", **SMALL, backend=grower).fit(X, grade, qid=np.arange(300) // 10)
     ranker.to_onnx(tmp_path / "m.onnx")
     session = runtime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
     rows = np.vstack([X, ranker.trees_.probe(np.random.default_rng(1))])
     np.testing.assert_allclose(session.run(["scores"], {"X": rows})[0], ranker.predict(rows), rtol=1e-5, atol=1e-5)
 
 
-def test_clicks_are_fitted_by_every_backend(backend):
+def test_clicks_are_fitted_by_every_backend(grower):
     from placet.rank import fit_clicks
     from placet.simulate import clicks
 
     log = clicks(TRAIN, np.asarray(TRAIN.X)[:, 0], 20, random_state=0)
-    fit = fit_clicks(TreeRanker("pl-partition", **SMALL, backend=backend), np.asarray(TRAIN.X)[log.document], log)
+    fit = fit_clicks(TreeRanker("pl-partition", **SMALL, backend=grower), np.asarray(TRAIN.X)[log.document], log)
     assert np.isfinite(fit.ranker.predict(TEST)).all()
     assert fit.examination[0] == 1.0
     assert fit.examination[-1] < 0.8

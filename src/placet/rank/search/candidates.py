@@ -16,7 +16,10 @@ SECOND_STAGE: Mapping[str, Any] = {
 }
 """Settings of a listwise second stage over any base: means of two kernels; validation may prefer the base alone."""
 
-DRAWN: Mapping[str, Any] = {"learning_rate": 0.05, "leaves": 15, "feature_fraction": 0.5, "subsample": 0.7}
+LIBRARY: Mapping[str, Any] = {"n_trees": 300, "backend": "lightgbm"}
+"""The trees of the search: leaf-wise, each leaf with a split of its own."""
+
+DRAWN: Mapping[str, Any] = {**LIBRARY, "learning_rate": 0.05, "leaves": 15, "feature_fraction": 0.5, "subsample": 0.7}
 """Randomized trees: each is grown on half of the features and most of the rows."""
 
 FEWER: Mapping[str, Any] = {**DRAWN, "feature_fraction": 0.3}
@@ -111,7 +114,7 @@ def _draw(rng: np.random.Generator) -> Candidate:
         params |= {"l2": between(1e-4, 1)}
     elif name == "trees":
         params |= {"learning_rate": between(0.02, 0.2), "leaves": int(between(4, 33)), "min_rows": int(between(5, 101))}
-        params |= {"l2": between(0.1, 100), "subsample": share(0.5), "feature_fraction": share(0.2)}
+        params |= {"l2": between(0.1, 100), "subsample": share(0.5), "feature_fraction": share(0.2), **LIBRARY}
     else:
         params |= {"learning_rate": between(0.1, 1), "subsample": share(0.5)}
         kernels = (None, ("cosine",), ("gaussian",))[rng.integers(3)]

@@ -1,4 +1,4 @@
-"""Engines that grow trees from the gradient and curvature of a loss: LightGBM, XGBoost and CatBoost."""
+"""Engines that grow trees from the gradient and curvature of a loss: Placet, LightGBM, XGBoost and CatBoost."""
 
 import json
 import tempfile
@@ -17,6 +17,7 @@ from placet.data.engines.memory import return_freed_memory
 from placet.lazy import import_optional
 from placet.rank.tree_arrays import Forest
 from placet.rank.trees.backend_words import refuse_ignored
+from placet.rank.trees.symmetric_trees import MOST_LEAVES, Symmetric
 from placet.rank.trees.tree_conversion import Tree, forest_of, trees_of_catboost, trees_of_xgboost
 from placet.threads import get_threads, is_forked
 
@@ -333,16 +334,31 @@ def library_errors(backend: str) -> Iterator[None]:
         "xgboost": lambda: package("xgboost").core.XGBoostError,
         "catboost": lambda: package("catboost").CatBoostError,
     }
-    kind = kinds[backend]()
+    kind = kinds[backend]() if backend in kinds else ()
     try:
         yield
     except kind as error:
         raise ValueError(f"{NAMES[backend]} cannot grow such trees: {error}") from None
 
 
+def symmetric(settings: Settings, queries: Queries, valid: Queries | None) -> Symmetric:
+    """Placet's own trees, which have no parameters of their own."""
+    if settings.own:
+        raise ValueError(
+            f"backend_params holds {', '.join(settings.own)}, but backend='placet' has no parameters of its own; leave "
+            "backend out, or give the library that has them"
+        )
+    if settings.leaves > MOST_LEAVES:
+        raise ValueError(
+            f"leaves {settings.leaves} must be at most {MOST_LEAVES} for backend='placet', which halves all leaves of "
+            "a level at once; backend='lightgbm' takes more"
+        )
+    return Symmetric(settings, queries, valid, n_threads(queries))
+
+
 NAMES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
 
-BACKENDS: dict[str, Any] = {"lightgbm": LightGBM, "xgboost": XGBoost, "catboost": CatBoost}
+BACKENDS: dict[str, Any] = {"placet": symmetric, "lightgbm": LightGBM, "xgboost": XGBoost, "catboost": CatBoost}
 """Engines by the name of the backend."""
 
 

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees, grown by LightGBM, XGBoost or CatBoost for Placet's losses."""
+"""Gradient-boosted trees for Placet's losses, grown by Placet, LightGBM, XGBoost or CatBoost."""
 
 import time
 import warnings
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import DataError, Lists, Parts, Queries
-from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, encode, is_sparse, offsets_from_sizes
 from placet.data.errors import as_choices
 from placet.losses import LOSSES, Bound, needs
 from placet.rank.controls import Effects, effects_of
@@ -18,6 +18,7 @@ from placet.rank.query_rows import row_weights
 from placet.rank.saving.fitted_state import Learned, LevelsOf, Number, TreesOf, holds
 from placet.rank.tree_arrays import Forest
 from placet.rank.trees.backend_words import NUMBER_OF_TREES, OTHER_NAMES
+from placet.rank.trees.symmetric_trees import MOST_LEAVES
 from placet.rank.trees.tree_libraries import BACKENDS, Settings, TreeLibrary, library_errors, lightgbm, lightgbm_params
 from placet.rank.trees.tree_scores import OfTrees
 from placet.rank.trees.trees_on_dask import best_number, grow_together
@@ -28,9 +29,9 @@ LARGE = 1_000_000  # cells from which rounds may be long and run in a separate t
 LONG_ROUND = 0.5  # seconds above which a round is long
 PATIENCE = 0.5  # seconds to wait for the current round after an interrupt
 FLOOR = 1e-3  # smallest curvature of a row, relative to the mean, to bound the Newton steps of leaves
-LEAST_SUM, MOST_SUM, FASTEST = 9.0, 30.0, 0.2
+LEAST_SUM, MOST_SUM, FASTEST = 6.0, 42.0, 0.2
 """Sums of the learning rates of all trees for few and for many data, and the largest rate."""
-MANY_ROWS, MANY_QUERIES = 50_000, 1_500
+MANY_ROWS, MANY_QUERIES = 20_000, 500
 FARTHEST = 2.0
 """Largest Newton step of a row by a likelihood of orders or partitions; the step of a pair of equal scores is as large.
 
@@ -44,8 +45,8 @@ class TreeRanker(OfTrees):
     Gradients and curvatures are divided by the initial mean curvature, so ``l2`` and the library's own limits mean the
     same for every loss: a row has a curvature of about 1.  NaN in a feature is treated as a separate value, and columns
     of categories in a data frame (pandas, Polars) as categories; one that is new at prediction is missing.  LightGBM's
-    name of a parameter is given where it differs; others can be passed in ``backend_params``.  For all backends, trees
-    are converted to Placet's arrays, so scoring, explaining, saving and ONNX export do not need the library.
+    name of a parameter is given where it differs.  Placet grows the trees itself unless a library is asked for; for all
+    of them, trees are converted to Placet's arrays, so scoring, explaining, saving and ONNX export do not need it.
 
     Parameters
     ----------
@@ -54,10 +55,10 @@ class TreeRanker(OfTrees):
     n_trees : int
         Maximum number of trees (LightGBM: ``n_estimators``).
     learning_rate : float, optional
-        Factor by which each tree is multiplied; None chooses it by the size of the data (`rate_for`): for 300 trees,
-        0.1 from 50,000 rows and 1,500 queries on, down to 0.03 for small sets.
+        Factor by which each tree is multiplied; None chooses it by the size of the data (`rate_for`): for 600 trees,
+        0.07 from 20,000 rows and 500 queries on, in proportion below, and not less than 0.01.
     leaves : int
-        Maximum number of leaves of a tree (``num_leaves``; "catboost": rounded to a power of 2).
+        Maximum number of leaves of a tree (``num_leaves``; "placet" and "catboost": rounded to a power of 2).
     min_rows : int
         Minimum number of rows of a leaf (``min_child_samples``; "xgboost": minimum sum of their curvatures; ignored
         by CatBoost's symmetric trees).
@@ -76,9 +77,11 @@ class TreeRanker(OfTrees):
     loss_params : mapping, optional
         Parameters of the loss.
     backend_params : mapping, optional
-        Additional parameters of the backend, under its own names.
-    backend : str
-        The package that grows the trees: "lightgbm", "xgboost" or "catboost".
+        Additional parameters of a library, under its own names.
+    backend : str, optional
+        What grows the trees: "placet", symmetric ones, in which all leaves of a level are split alike; or "lightgbm",
+        "xgboost" or "catboost".  None is "lightgbm" for columns of categories, sparse tables, parts, ``backend_params``
+        or more than 1,024 leaves, and "placet" otherwise.
     monotone : mapping or sequence, optional
         Whether the score may only increase (1), only decrease (-1) or do either (0) with each feature, as a sequence
         or a mapping from feature names (``monotone_constraints``).
@@ -122,7 +125,7 @@ class TreeRanker(OfTrees):
     def __init__(
         self,
         loss: str = "pl-partition",
-        n_trees: int = 300,
+        n_trees: int = 600,
         *,
         learning_rate: float | None = None,
         leaves: int = 31,
@@ -134,7 +137,7 @@ class TreeRanker(OfTrees):
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
         backend_params: Mapping[str, Any] | None = None,
-        backend: Literal["lightgbm", "xgboost", "catboost"] = "lightgbm",
+        backend: Literal["placet", "lightgbm", "xgboost", "catboost"] | None = None,
         monotone: Mapping[str, int] | Sequence[int] | None = None,
         random_state: int = 0,
     ) -> None:
@@ -163,13 +166,23 @@ class TreeRanker(OfTrees):
     def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
         self._check()
         slopes, settings = Slopes(self.loss, self.loss_params), self._settings(queries)
+        backend = self._backend_for(queries)
         self.controls_: dict[str, float] = {}
         if isinstance(queries, Parts):
-            self._fit_parts(queries, valid, slopes, settings)
+            self._fit_parts(queries, valid, slopes, settings, backend)
         else:
-            self._fit_queries(queries, valid.load() if isinstance(valid, Parts) else valid, slopes, settings)
+            self._fit_queries(queries, valid.load() if isinstance(valid, Parts) else valid, slopes, settings, backend)
 
-    def _fit_queries(self, queries: Queries, valid: Queries | None, slopes: "Slopes", settings: Settings) -> None:
+    def _backend_for(self, data: Queries | Parts) -> str:
+        """The backend, or the one that is chosen if none is given."""
+        if self.backend is not None:
+            return self.backend
+        asks = self.categories_ or self.backend_params or self.leaves > MOST_LEAVES
+        return "lightgbm" if asks or isinstance(data, Parts) or is_sparse(data.X) else "placet"
+
+    def _fit_queries(
+        self, queries: Queries, valid: Queries | None, slopes: "Slopes", settings: Settings, backend: str
+    ) -> None:
         """Grow trees in this process and keep the best number of them on the validation set."""
         slopes.bind(queries.lists())
         slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), settings.learning_rate, self._factor
@@ -178,9 +191,9 @@ class TreeRanker(OfTrees):
         if len(before.roots):
             settings = settings._replace(random_state=settings.random_state + len(before.roots))  # draw other rows
             slopes.continue_from(before.predict(queries.X), self._start)
-        with library_errors(self.backend):
+        with library_errors(backend):
             thread = StepThread(queries.X.shape[0] * queries.n_features >= LARGE)
-            library: TreeLibrary = thread.run(lambda: BACKENDS[self.backend](settings, queries, valid))
+            library: TreeLibrary = thread.run(lambda: BACKENDS[backend](settings, queries, valid))
             best, n_trees, grown = self._grow(library, slopes, valid, thread, before)
         if not (grown.feature >= 0).any():
             n_trees, grown = 0, Forest.empty(queries.n_features)
@@ -226,8 +239,7 @@ class TreeRanker(OfTrees):
 
     def _settings(self, data: Queries | Parts) -> Settings:
         names = ("leaves", "min_rows", "l2", "subsample", "feature_fraction", "random_state")
-        size = (data.n_rows, data.n_lists) if isinstance(data, Parts) else (len(data.grade), len(data))
-        rate = rate_for(*size, self.n_trees) if self.learning_rate is None else self.learning_rate
+        rate = rate_for(*size_of(data), self.n_trees) if self.learning_rate is None else self.learning_rate
         sign = directions(self.monotone, data.features, data.n_features)
         return Settings(
             rate, **{name: getattr(self, name) for name in names}, sign=sign, own=self._further(data.features)
@@ -256,7 +268,7 @@ class TreeRanker(OfTrees):
         own = dict(self.backend_params or {})
         if not self.categories_:
             return own
-        if self.backend != "lightgbm" or "categorical_feature" in own:
+        if self.backend not in (None, "lightgbm") or "categorical_feature" in own:
             raise ValueError(
                 f"columns {', '.join(self.categories_)} hold categories, which backend='lightgbm' takes as they are; "
                 "leave backend and categorical_feature out, or give columns of numbers"
@@ -264,12 +276,12 @@ class TreeRanker(OfTrees):
         assert features is not None
         return own | {"categorical_feature": [list(features).index(name) for name in self.categories_]}
 
-    def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", settings: Settings) -> None:
+    def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", settings: Settings, backend: str) -> None:
         """Grow all trees on a cluster, then keep the best number of them on the validation set."""
         if self._start is not None:
             raise ValueError("start continues a fit on queries in memory; load the parts (parts.load()) where they fit")
-        if self.backend != "lightgbm":
-            raise ValueError(f"backend={self.backend!r} grows trees on queries in memory; parts take 'lightgbm'")
+        if backend != "lightgbm":
+            raise ValueError(f"backend={backend!r} grows trees on queries in memory; parts take 'lightgbm'")
         record = self._loss_record()
         if not record.shift_invariant or record.learned:
             able = [
@@ -281,7 +293,7 @@ class TreeRanker(OfTrees):
                 f"loss {self.loss!r} has a level or parameters that all rows share, which trees on parts do not learn; "
                 f"choose from {as_choices(able)}"
             )
-        with library_errors(self.backend):
+        with library_errors(backend):
             text = grow_together(parts, self.loss, slopes.params, lightgbm_params(settings), self.n_trees)
         grown = lightgbm().Booster(model_str=text)
         self.n_trees_, quality = grown.num_trees(), None
@@ -324,14 +336,26 @@ class TreeRanker(OfTrees):
 def rate_for(n_rows: int, n_queries: int, n_trees: int) -> float:
     """The learning rate of ``n_trees`` trees if none is given.
 
-    The rates of all trees sum to 30 sqrt(min(rows / 50,000, queries / 1,500)), but at least 9 and at most 30; a rate
-    is at most 0.2.
+    The rates of all trees sum to 42 min(rows / 20,000, queries / 500), but at least 6 and at most 42; a rate is at most
+    0.2.
 
-    >>> rate_for(500_000, 5_000, 300), rate_for(10_000, 60, 300), rate_for(10_000, 60, 20)
-    (0.1, 0.03, 0.2)
+    >>> rate_for(500_000, 5_000, 600), rate_for(10_000, 60, 600), rate_for(10_000, 60, 20)
+    (0.07, 0.01, 0.2)
     """
-    total = MOST_SUM * min(n_rows / MANY_ROWS, n_queries / MANY_QUERIES) ** 0.5
+    total = MOST_SUM * min(n_rows / MANY_ROWS, n_queries / MANY_QUERIES)
     return min(max(min(total, MOST_SUM), LEAST_SUM) / n_trees, FASTEST)
+
+
+def size_of(data: Queries | Parts) -> tuple[int, int]:
+    """The numbers of rows and of lists, without lists of equal grades, which tell nothing; of parts, all."""
+    if isinstance(data, Parts):
+        return data.n_rows, data.n_lists
+    size = np.diff(data.offsets)
+    grade, first, size = data.grade, data.offsets[:-1][size > 0], size[size > 0]
+    if not len(first):
+        return 0, 0
+    told = np.maximum.reduceat(grade, first) > np.minimum.reduceat(grade, first)
+    return int(size[told].sum()), int(told.sum())
 
 
 class Slopes:
