@@ -70,7 +70,7 @@ def trees(quick: bool) -> None:
 
     n_trees, data = (30, search_data(30)) if quick else (300, search_data(200))
     group, qid = np.diff(data.offsets), data.query
-    ranker = TreeRanker(n_trees=n_trees).fit(data)
+    ranker = TreeRanker(n_trees=n_trees, backend="lightgbm").fit(data)
     common = {"objective": "lambdarank", "num_leaves": 31, "verbosity": -1, "num_threads": 1}
     light = lgb.train(common, lgb.Dataset(data.X, data.grade, group=group), n_trees)
     dmatrix = xgb.DMatrix(data.X, data.grade, qid=qid)

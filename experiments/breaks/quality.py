@@ -23,6 +23,19 @@ def as_before(_: Any) -> Any:
     return METHODS[BEFORE_NAME]
 
 
+def leaf_wise(_: Any) -> Any:
+    """The default, with LightGBM's trees."""
+    from experiments.quality.defaults import of_placet
+    from placet.rank import TreeRanker
+
+    return of_placet(lambda: TreeRanker(backend="lightgbm"))
+
+
+def first_leaf_only(best_split: Any) -> Any:
+    """Splits of a level that are chosen by its first leaf alone."""
+    return lambda counts, n_bins, sign, *rest: best_split(counts, n_bins, sign, *(x[:1] for x in rest[:5]), *rest[5:])
+
+
 def unweighted(weighted_sum: Any) -> Any:
     """A blend whose graph adds the scores of its members as they are."""
     return lambda graph, columns: weighted_sum(graph, [(name, kind, 1.0) for name, kind, _ in columns])
@@ -30,6 +43,13 @@ def unweighted(weighted_sum: Any) -> Any:
 
 BREAKS = [
     Mutant("quality.defaults", "the default as before", f"{HERE}.defaults:METHODS[TreeRanker()]", as_before),
+    Mutant("quality.defaults", "trees are leaf-wise", f"{HERE}.defaults:METHODS[TreeRanker()]", leaf_wise),
+    Mutant(
+        "quality.defaults",
+        "a level is split for its first leaf",
+        "placet.kernels.rank.symmetric_splits:best_split",
+        first_leaf_only,
+    ),
     Mutant("quality.defaults", "scores at random", f"{HERE}.defaults:METHODS[TreeRanker()]", after(at_random)),
     Mutant("quality.defaults", "steps as long as lists", "placet.rank.trees.tree_ranker:FARTHEST", give(np.inf)),
     Mutant("quality.folds", "Placet's scores at random", f"{HERE}.folds:placet_fit", after(at_random)),

@@ -33,7 +33,7 @@ from placet.rank.search.candidates import SECOND_STAGE
 
 BASES = {
     "linear": ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
-    "trees": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15, "n_trees": 200}),
+    "trees": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15, "n_trees": 200, "backend": "lightgbm"}),
     "network": ("neural", {"loss": "pmop-fd", "hidden": (32,), "epochs": 30, **PLAIN_NETWORK}),
 }
 WAYS = {

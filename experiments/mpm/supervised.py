@@ -15,7 +15,7 @@ from placet.rank import SupervisedFusion
 L2 = (1.0, 0.3, 0.1, 0.03)
 TREES = {
     "n_trees": 400, "learning_rate": 0.03, "leaves": 8, "min_rows": 100, "l2": 10.0, "feature_fraction": 0.3, "subsample": 0.5,
-    "metric": "ndcg@10",
+    "metric": "ndcg@10", "backend": "lightgbm",
 }  # fmt: skip
 LINEAR = (
     ("linear", [{"loss": "pmop-fd", "l2": l2} for l2 in L2]),
