@@ -90,7 +90,7 @@ def test_trees_grow_on_all_workers_together(client, tmp_path):
     placet.io.write_letor(data[:60], tmp_path / "q.letor")
     parts, valid = placet.scan(tmp_path / "q.letor", part_bytes=4000), data[60:]
     how = {"n_trees": 12, "min_rows": 5, "leaves": 8, "subsample": 1.0, "feature_fraction": 1.0}  # draws differ there
-    alone = TreeRanker("pmop-fd", **how).fit(data[:60])
+    alone = TreeRanker("pmop-fd", **how, backend="lightgbm").fit(data[:60])
     there = TreeRanker("pmop-fd", **how).fit(parts, engine=client)
     assert len(parts) > 4
     assert there.n_trees_ == 12
