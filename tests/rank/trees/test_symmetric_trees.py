@@ -5,7 +5,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import placet
-from placet.data import Queries
+from placet.data import DataError, Queries
+from placet.data.engines import memory
 from placet.rank import TreeRanker
 from placet.rank.trees import tree_libraries
 from placet.rank.trees.symmetric_trees import MOST_BINS, cuts_of
@@ -118,22 +119,25 @@ def test_who_grows_the_trees_if_none_is_named():
     sparse = Queries(csr_matrix(TRAIN.X), TRAIN.grade, TRAIN.offsets)
     assert chosen(TRAIN) == chosen(TRAIN, leaves=1024) == "placet"
     assert chosen(TRAIN, backend="catboost") == "catboost"
-    others = (
-        (sparse, {}),
-        (placet.Parts.of([TRAIN]), {}),
-        (TRAIN, {"leaves": 1025}),
-        (TRAIN, {"backend_params": {"x": 1}}),
-    )
+    wide = Queries(np.zeros((4, 4097)), [0, 1, 0, 1], [0, 2, 4])
+    params = {"leaves": 1025}, {"backend_params": {"x": 1}}
+    others = [(sparse, {}), (wide, {}), (placet.Parts.of([TRAIN]), {}), *((TRAIN, own) for own in params)]
     assert {chosen(data, **own) for data, own in others} == {"lightgbm"}
 
 
-def test_what_placets_trees_do_not_take_is_refused():
+def test_what_placets_trees_do_not_take_is_refused(monkeypatch):
     with pytest.raises(ValueError, match=r"backend_params holds max_bin, but backend='placet' has no parameters"):
         TreeRanker(backend="placet", backend_params={"max_bin": 3}).fit(TRAIN)
     with pytest.raises(ValueError, match=r"leaves 2000 must be at most 1024 for backend='placet'"):
         TreeRanker(backend="placet", leaves=2000).fit(TRAIN)
     with pytest.raises(ValueError, match="backend='placet' grows trees on queries in memory"):
         TreeRanker(backend="placet").fit(placet.Parts.of([TRAIN]))
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    with pytest.raises(
+        DataError, match=r"the table of histograms of symmetric trees needs about .* or backend='lightgbm'"
+    ):
+        TreeRanker(backend="placet").fit(TRAIN)
 
 
 def test_lists_of_equal_grades_do_not_count_for_the_rate():

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from placet.data import Queries
 from placet.data.arrays import Floats, Ints
+from placet.data.engines.memory import refuse_beyond_memory
 from placet.kernels.rank import symmetric_splits as kernels
 from placet.kernels.rank.tree_leaves import DEFAULT_LEFT, NAN_IS_MISSING, ZERO
 from placet.rank.feature_tables import to_dense
@@ -24,6 +25,8 @@ from placet.threads import map_ordered
 MOST_BINS = 255
 LOWEST = -float(np.finfo(np.float64).max)
 MOST_LEAVES = 1024
+WIDE = 4096
+"""Features beyond which LightGBM grows the trees unless others are asked for: its histograms of few bins are small."""
 
 
 class SymmetricTree(NamedTuple):
@@ -54,6 +57,11 @@ class Symmetric:
         bins, half = int(self.n_bins.max(initial=1)), 1 << (self.depth - 1)
         size = -(-self.n_drawn // threads)
         self.blocks = [slice(a, min(a + size, self.n_drawn)) for a in range(0, self.n_drawn, size)]
+        refuse_beyond_memory(
+            24.0 * self.n_drawn * half * bins,
+            "the table of histograms of symmetric trees",
+            "give fewer leaves, a smaller feature_fraction, or backend='lightgbm'",
+        )
         self.counts = np.zeros((self.n_drawn, half, 3, bins))
         self.grown: list[list[SymmetricTree]] = []  # one per round: a tree, or none if the drawn features have no split
 

@@ -18,7 +18,7 @@ from placet.rank.query_rows import row_weights
 from placet.rank.saving.fitted_state import Learned, LevelsOf, Number, TreesOf, holds
 from placet.rank.tree_arrays import Forest
 from placet.rank.trees.backend_words import NUMBER_OF_TREES, OTHER_NAMES
-from placet.rank.trees.symmetric_trees import MOST_LEAVES
+from placet.rank.trees.symmetric_trees import MOST_LEAVES, WIDE
 from placet.rank.trees.tree_libraries import BACKENDS, Settings, TreeLibrary, library_errors, lightgbm, lightgbm_params
 from placet.rank.trees.tree_scores import OfTrees
 from placet.rank.trees.trees_on_dask import best_number, grow_together
@@ -80,8 +80,8 @@ class TreeRanker(OfTrees):
         Additional parameters of a library, under its own names.
     backend : str, optional
         What grows the trees: "placet", symmetric ones, in which all leaves of a level are split alike; or "lightgbm",
-        "xgboost" or "catboost".  None is "lightgbm" for columns of categories, sparse tables, parts, ``backend_params``
-        or more than 1,024 leaves, and "placet" otherwise.
+        "xgboost" or "catboost".  None is "lightgbm" for columns of categories, sparse tables, parts, more than 1,024
+        leaves or 4,096 features, and where there are ``backend_params``; "placet" otherwise.
     monotone : mapping or sequence, optional
         Whether the score may only increase (1), only decrease (-1) or do either (0) with each feature, as a sequence
         or a mapping from feature names (``monotone_constraints``).
@@ -177,7 +177,7 @@ class TreeRanker(OfTrees):
         """The backend, or the one that is chosen if none is given."""
         if self.backend is not None:
             return self.backend
-        asks = self.categories_ or self.backend_params or self.leaves > MOST_LEAVES
+        asks = self.categories_ or self.backend_params or self.leaves > MOST_LEAVES or data.n_features > WIDE
         return "lightgbm" if asks or isinstance(data, Parts) or is_sparse(data.X) else "placet"
 
     def _fit_queries(
