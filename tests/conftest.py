@@ -6,12 +6,14 @@ Hypothesis draws the same examples in every run, so that a commit passes or fail
 
 import os
 import sys
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from placet.cli import main
+from placet.cli.common import stopping
 
 ANY_MACHINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("same", derandomize=True, **ANY_MACHINE)
@@ -24,7 +26,11 @@ if not EXPLORE and hasattr(providers, "_local_constants"):  # else examples depe
 
 @pytest.fixture
 def placet_command(monkeypatch, capsys):
-    """``placet_command(*words, code=0)`` runs ``placet`` in this process, expects the exit code, and gives (stdout, stderr)."""
+    """``placet_command(*words, code=0)`` runs ``placet`` in this process, expects the exit code, and gives (stdout, stderr).
+
+    Nothing watches it for signals: a fork of a process as large as this one takes a tenth of a second.
+    """
+    monkeypatch.setattr(stopping, "stopping", lambda: nullcontext([]))
 
     def command(*words, code=0):
         monkeypatch.setattr(sys, "argv", ["placet", *map(str, words)])

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,8 +63,12 @@ def run(pages: list[list[str]]) -> list[list[Printed]]:
 
 
 def _child(asked: str, answered: str) -> None:
+    """Nothing watches these commands for signals: that would fork this process, which is large, at each of them."""
     import pty
 
+    from placet.cli.common import stopping
+
+    stopping.stopping = lambda: nullcontext([])
     pages = json.loads(Path(asked).read_text())
     ours, theirs = pty.openpty()
     os.dup2(theirs, 1)

@@ -111,7 +111,7 @@ CURVED = """
 import numpy as np
 from placet.losses import Bound
 from placet.data import Lists
-bound = Bound("pl-partition", Lists(np.array([2.0, 2.0, 1.0, 0.0, 0.0]), np.array([0, 5]), np.ones(1)))
+bound = Bound("pl-lower-bound", Lists(np.array([2.0, 2.0, 1.0, 0.0, 0.0]), np.array([0, 5]), np.ones(1)))
 s = np.array([0.5, -0.25, 0.125, 0.0, 1.0])
 print(*({asked}))
 """
@@ -128,7 +128,7 @@ def test_parts_on_disk_serve_kernels_that_are_compiled_later(tmp_path):
         return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
 
     def parts():
-        return {file.name: file.stat().st_mtime_ns for file in one.rglob("*log_probability*part*")}
+        return {file.name: file.stat().st_mtime_ns for file in one.rglob("*tier_stages*part*")}
 
     assert run("bound.value_and_grad(s)[1]", one)
     lowered = parts()

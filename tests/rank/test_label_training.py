@@ -34,7 +34,7 @@ def documents(n=1500, n_words=300, n_labels=40, seed=0):
 
 
 def test_a_tenth_of_the_epochs_of_a_search_over_rates_does_as_well():
-    (X, Y), (test, truth) = documents(), documents(600, seed=1)
+    (X, Y), (test, truth) = documents(1000), documents(600, seed=1)
     told: list[int] = []
     short = LabelRanker(hidden=64).fit(X, Y, progress=lambda step, steps, value: told.append(step))
     n_short, told[:] = len(told), []
