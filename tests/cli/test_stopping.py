@@ -94,6 +94,28 @@ run(command)
     assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "")
 
 
+@pytest.mark.parametrize(("number", "code"), [(2, 130), (15, 143), (0, 1)])
+def test_an_error_that_a_signal_causes_is_no_traceback(number, code):
+    """As of an extension whose import was interrupted; an error of its own keeps its traceback."""
+    script = f"""
+import os, time
+from placet.cli.common.stopping import run
+
+def command():
+    try:
+        os.kill(os.getpid(), {number})
+        time.sleep(0.1)
+    except BaseException:
+        raise ImportError("initialization failed")
+    raise RuntimeError("no signal")
+
+run(command)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == code
+    assert ("Traceback" in done.stderr) == (number == 0)
+
+
 def test_ctrl_c_among_the_imports_ends_without_a_word(tmp_path):
     (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     env = {

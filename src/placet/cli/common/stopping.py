@@ -173,6 +173,17 @@ def refuse_little_space() -> None:
         sys.exit(2)
 
 
+def comes_of_stop(error: BaseException | None) -> bool:
+    """Whether a signal is behind an error, as where an extension could not be imported because it was interrupted."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, Stopped):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def run(command: object) -> None:
     """Run a command without arguments under the rules above, then exit."""
     refuse_little_space()
@@ -187,6 +198,10 @@ def run(command: object) -> None:
             except MemoryError:
                 say_memory()
                 code = 2
+            except Exception as error:
+                if not comes_of_stop(error):
+                    raise
+                code = 1
     except KeyboardInterrupt as stop:
         came, code = came or [getattr(stop, "number", signal.SIGINT)], 1
     if came:  # immediately, without waiting for threads that may still be running
