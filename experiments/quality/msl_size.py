@@ -12,8 +12,8 @@ without positions.
 NDCG@10 on the true grades, one thread; differences are paired over queries and given in standard errors too.
 
 Protocol, written before the first run.  Asked: `TreeRanker()` not behind `LGBMRanker()` on grades, trees of clicks not behind
-LightGBM's of clicks and ahead of their naive form, and the examination of positions 2 to 5 within a tenth of 1 / k.  About an hour of
-one core and 10 GB; cells that are done are kept.
+LightGBM's of clicks and ahead of their naive form, and the examination of positions 2 to 5 within a tenth of 1 / k.  45 CPU
+minutes and 6 GB; cells that are done are kept.
 
     python -m experiments.quality.msl_size [--only grades] [--only clicks]      # from the project's root
     python -m experiments.quality.msl_size --quick
