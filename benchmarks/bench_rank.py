@@ -5,7 +5,7 @@ Parts are the keys of PARTS at the end.  The number of threads applies to the lo
 In CPU seconds on a busy machine of two cores, one thread: 20 trees on 998,168 rows with "pmop-fd" 30.2, with LightGBM's own lambdarank 36.8; an
 evaluation of a linear ranker's objective on 1,200,000 rows 0.133 with "pmop-fd" and 0.244 with "pl-partition", its two matrix products alone 0.098.
 50 trees on 502,448 rows: LightGBM's lambdarank 21.3 and 410 MB beside the table; ratios to it: "pl-partition" 1.08 and 1.08, "pmop-fd" 0.94 and 1.05, "xendcg" 0.86 and
-1.11, seven other losses that cost a time in proportion to the rows 0.84 to 1.00 and 1.05 to 1.08;
+1.11, seven other losses that cost a time in proportion to the rows 0.84 to 1.00 and 1.05 to 1.08; symmetric trees by "pl-partition" 0.94 and 0.31;
 on 998,168 rows "pl-partition" 59.7 and 523, lambdarank 55.1 and 478.
 """
 
@@ -22,7 +22,7 @@ from benchmarks.harness import compare, cost_in_child, main, peak_memory, save_r
 from placet.data import Queries
 from placet.rank import LinearRanker, TreeRanker
 from placet.rank.linear.penalized_loss import PenalizedLoss
-from placet.threads import get_threads
+from placet.threads import get_threads, set_threads
 
 N_FEATURES = 136
 SAME = {"num_leaves": 31, "min_data_in_leaf": 20, "learning_rate": 0.1, "lambda_l2": 1.0, "verbosity": -1}
@@ -167,12 +167,18 @@ def side_by_side(n_queries: int, n_trees: int, losses: tuple[str, ...]) -> None:
         table = lgb.Dataset(some.X, some.grade, group=np.diff(some.offsets))
         lgb.train({**SAME, **threads, "objective": "lambdarank"}, table, n_trees)
 
+    plain = {"learning_rate": 0.1, "subsample": 1.0, "feature_fraction": 1.0}
+
     def placet(loss: str, some: Queries) -> None:
-        plain = {"learning_rate": 0.1, "subsample": 1.0, "feature_fraction": 1.0}
         TreeRanker(loss, n_trees, **plain, backend_params=threads).fit(some)
+
+    def symmetric(some: Queries) -> None:
+        set_threads(1)
+        TreeRanker(losses[0], n_trees, **plain, backend="placet").fit(some)
 
     name = f"{n_trees} trees on {len(data.grade)} rows, {data.X.nbytes / 2**20:.0f} MB"
     runs = {"LightGBM lambdarank": lambdarank, **{f"placet {loss}": partial(placet, loss) for loss in losses}}
+    runs[f"placet {losses[0]}, symmetric"] = symmetric
     costs = {who: cost_in_child(partial(run, data), warm_up=partial(run, small)) for who, run in runs.items()}
     theirs = costs["LightGBM lambdarank"]
     table = Table(title=name, title_justify="left")
